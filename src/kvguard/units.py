@@ -1,0 +1,122 @@
+"""Quantities as people and logs print them, to base units and back.
+
+Base units are bytes, tokens, blocks, seconds and plain ratios. GiB is binary (2**30), GB decimal (10**9): a log
+line that prints "GB" for GiB says so in its row of the format table, never here.
+"""
+
+import re
+from dataclasses import dataclass
+
+GIB = 2**30
+MIB = 2**20
+
+_BYTES_PER_UNIT = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_SIZE = re.compile(r"\s*([+-]?\d+(?:_\d{3})*(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_SECONDS_PER_UNIT = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|)")
+
+
+class QuantityError(ValueError):
+    """A quantity that cannot be read; the message is one line and names what was expected."""
+
+
+def parse_bytes(text: str) -> int:
+    """ "3.4 GiB", "24GB" or "1073741824" to whole bytes (rounded to the nearest).
+
+    Units as spelt: GiB, Gi and G are binary, GB decimal; a bare number is bytes.
+
+    Raises:
+        QuantityError: no number, or a unit that is none.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].lower() not in _BYTES_PER_UNIT:
+        raise QuantityError(f"{text!r} is not a size: write a number and a unit, as 3.4GiB or 24GB")
+    return round(float(match[1]) * _BYTES_PER_UNIT[match[2].lower()])
+
+
+def parse_seconds(text: str) -> float:
+    """ "10m", "1h30m", "90s" or "90" to seconds.
+
+    Raises:
+        QuantityError: anything else.
+    """
+    total, position = 0.0, 0
+    while position < len(text.rstrip()):
+        match = _DURATION_PART.match(text, position)
+        if match is None:
+            raise QuantityError(f"{text!r} is not a duration: write a number and a unit, as 90s, 10m or 1h30m")
+        total += float(match[1]) * _SECONDS_PER_UNIT[match[2]]
+        position = match.end()
+    if position == 0:
+        raise QuantityError("an empty text is not a duration: write a number and a unit, as 90s or 10m")
+    return total
+
+
+def parse_ratio(text: str) -> float:
+    """ "5%" or "0.05" to a ratio.
+
+    Raises:
+        QuantityError: no number.
+    """
+    stripped = text.strip()
+    try:
+        return float(stripped[:-1]) / 100 if stripped.endswith("%") else float(stripped)
+    except ValueError:
+        raise QuantityError(f"{text!r} is not a share: write 5% or 0.05") from None
+
+
+def format_bytes(count: float) -> str:
+    """Bytes as GiB with two decimals; below 0.01 GiB as MiB or plain bytes, so that nothing prints as zero."""
+    if count == 0 or abs(count) >= 0.01 * GIB:
+        return f"{count / GIB:.2f} GiB"
+    if abs(count) >= MIB:
+        return f"{count / MIB:.1f} MiB"
+    return f"{count:,.0f} bytes"
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds as a person says them: "0.6 s", "45 s", "6 min 52 s"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure known between two ends, both included; `low == high` when it is exact. The unit is its holder's."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, value: float) -> "Interval":
+        """The interval of a figure without rounding."""
+        return cls(value, value)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both ends meet."""
+        return self.low == self.high
