@@ -40,7 +40,7 @@ class QuantityError(ValueError):
 
 
 def parse_bytes(text: str) -> int:
-    """ "3.4 GiB", "24GB" or "1073741824" to whole bytes (rounded to the nearest).
+    """Read a size, as "3.4 GiB", "24GB" or "1073741824", as whole bytes (rounded to the nearest).
 
     Units as spelt: GiB, Gi and G are binary, GB decimal; a bare number is bytes.
 
@@ -54,7 +54,7 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_seconds(text: str) -> float:
-    """ "10m", "1h30m", "90s" or "90" to seconds.
+    """Read a duration, as "10m", "1h30m", "90s" or "90", as seconds.
 
     Raises:
         QuantityError: anything else.
@@ -72,7 +72,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_ratio(text: str) -> float:
-    """ "5%" or "0.05" to a ratio.
+    """Read a share, as "5%" or "0.05", as a ratio.
 
     Raises:
         QuantityError: no number.

@@ -1,0 +1,5 @@
+"""`python -m kvguard`."""
+
+from kvguard.cli import entry_point
+
+entry_point()

@@ -1,0 +1,68 @@
+"""The command line: `main(argv) -> int`, one small module a command, loaded only when that command is called.
+
+A command's module has two public functions: `configure(parser)` adds its options, `run(arguments) -> int` does it. Its
+line of help stands in `COMMANDS`, so that the list of commands costs no import. Reports go to stdout, talk to stderr.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from kvguard.cli import exit_status
+from kvguard.errors import UserError
+from kvguard.version import __version__
+
+COMMANDS: dict[str, str] = {}
+"""Each command's name and its line in `kvguard --help`; the module is `kvguard.cli.<name>`."""
+
+DESCRIPTION = "Know how much a vLLM server can hold, before the traffic does."
+EPILOG = (
+    "Exit status: 0 met, 1 missed or failed, 2 usage or unreadable input, 3 unknown. `kvguard COMMAND --help` for each."
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line (without the program's name) and give its exit status; never exits the process."""
+    words = list(argv)
+    try:
+        return _dispatch(words)
+    except UserError as error:
+        print(f"kvguard: {error}", file=sys.stderr)
+        return exit_status.USAGE
+    except BrokenPipeError:
+        # the reader of our report has left (`kvguard … | head`): nothing more to say, and not a failure of the check
+        sys.stdout = None  # type: ignore[assignment]
+        return exit_status.BROKEN_PIPE
+    except KeyboardInterrupt:
+        return exit_status.INTERRUPTED
+    except SystemExit as request:  # argparse ends this way, after its own message
+        return int(request.code or 0)
+
+
+def entry_point() -> None:
+    """What the `kvguard` script calls: the only place that ends the process."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def _dispatch(words: list[str]) -> int:
+    name = next((word for word in words if not word.startswith("-")), None)
+    chosen = name if name in COMMANDS else None
+    arguments = _parser(chosen).parse_args(words)
+    return int(_module(arguments.command).run(arguments))
+
+
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"kvguard {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        command = commands.add_parser(name, help=line, description=line, allow_abbrev=False)
+        if name == chosen:  # only the called command pays for its options
+            _module(name).configure(command)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"kvguard.cli.{name}")
