@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         return exit_status.USAGE
     except BrokenPipeError:
         # the reader of our report has left (`kvguard … | head`): nothing more to say, and not a failure of the check
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return exit_status.BROKEN_PIPE
     except KeyboardInterrupt:
         return exit_status.INTERRUPTED
