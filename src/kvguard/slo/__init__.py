@@ -1,0 +1,1 @@
+"""What is asked of a start, and the one place that decides."""

@@ -1,0 +1,85 @@
+"""The verdict: what was found of each objective, frozen; every face draws it and none decides again."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kvguard.slo.objectives import Severity, Stage
+from kvguard.startup.report import CapacityReport, Place
+
+
+class Outcome(StrEnum):
+    """What the evidence says; "could not tell" is a value of its own."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class CheckKind(StrEnum):
+    """Whether the figure was printed by vLLM (its digits decide) or computed (its interval does)."""
+
+    PRINTED = "printed"
+    COMPUTED = "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """One change that would help: as vLLM spells it, what it gives, and its price."""
+
+    flag: str
+    value: str | None
+    gives: str
+    price: str
+    enough: bool | None = None
+    """Whether it alone meets the target; `None` where the evidence cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One objective against one report, in the objective's unit."""
+
+    objective: str
+    unit: str
+    kind: CheckKind
+    stage: Stage
+    observed: float | str | None
+    low: float | None
+    high: float | None
+    target: float | str
+    outcome: Outcome
+    reason: str
+    remedy: str | None = None
+    place: Place | None = None
+    levers: tuple[Lever, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the verdict is what it is: the first says most."""
+
+    code: str
+    message: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedWarning:
+    """A warning of the report with what the SLO makes of it."""
+
+    code: str
+    severity: Severity
+    message: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the evidence says of one report under one SLO."""
+
+    outcome: Outcome
+    report: CapacityReport
+    reasons: tuple[Reason, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    warnings: tuple[JudgedWarning, ...] = ()
+    levers: tuple[Lever, ...] = ()
+    """What would let a failed start begin, or a missed objective be met; the best first."""

@@ -1,0 +1,1 @@
+"""Events to a capacity report: phases, engines and ranks, restarts, failures, warnings."""
