@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-NOTHING: Mapping[str, float] = MappingProxyType({})
-
 
 class Phase(StrEnum):
     """How far a start has come."""
@@ -74,7 +72,7 @@ class Capacity:
     max_model_len: int | None = None
     max_concurrency: float | None = None
     token_figure: TokenFigure | None = None
-    rounding: Mapping[str, float] = NOTHING
+    rounding: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """± of a printed figure in its own unit, by field name."""
     derived: Mapping[str, Derived] = field(default_factory=lambda: MappingProxyType({}))
 
