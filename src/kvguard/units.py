@@ -5,6 +5,7 @@ line that prints "GB" for GiB says so in its row of the format table, never here
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 GIB = 2**30
@@ -84,10 +85,10 @@ def parse_ratio(text: str) -> float:
         raise QuantityError(f"{text!r} is not a share: write 5% or 0.05") from None
 
 
-def format_bytes(count: float) -> str:
-    """Bytes as GiB with two decimals; below 0.01 GiB as MiB or plain bytes, so that nothing prints as zero."""
+def format_bytes(count: float, decimals: int = 2) -> str:
+    """Bytes as GiB, with two decimals unless told; below 0.01 GiB as MiB or plain bytes: nothing prints as zero."""
     if count == 0 or abs(count) >= 0.01 * GIB:
-        return f"{count / GIB:.2f} GiB"
+        return f"{count / GIB:.{decimals}f} GiB"
     if abs(count) >= MIB:
         return f"{count / MIB:.1f} MiB"
     return f"{count:,.0f} bytes"
@@ -102,6 +103,43 @@ def format_seconds(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def format_ratio(ratio: float, decimals: int = 2) -> str:
+    """A share as a percentage, without trailing zeros: "5 %", "98.1 %"."""
+    digits = f"{ratio * 100:,.{decimals}f}"
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) + " %"
+
+
+def format_count(count: float, decimals: int = 2) -> str:
+    """A count with thousands separators; a broken one (a concurrency) with decimals: "40,960", "2.50"."""
+    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.{decimals}f}"
+
+
+_SINGULARS = {"requests": "request", "tokens": "token", "blocks": "block", "engines": "engine"}
+_WRITERS: Mapping[str, Callable[[float, int], str]] = {
+    "bytes": format_bytes,
+    "ratio": format_ratio,
+    "seconds": lambda seconds, _decimals: format_seconds(seconds),
+}
+
+
+def format_quantity(value: float | str, unit: str, decimals: int = 2) -> str:
+    """A figure with its unit as a person reads it: "1.80 requests", "3.47 GiB", "95 %"; a name stays as it is."""
+    if isinstance(value, str):
+        return value
+    if unit in _WRITERS:
+        return _WRITERS[unit](value, decimals)
+    return f"{format_count(value, decimals)} {_SINGULARS.get(unit, unit) if value == 1 else unit}".rstrip()
+
+
+def format_apart(one: float | str, other: float | str, unit: str) -> tuple[str, str]:
+    """Two figures with enough digits that they read alike only when they are: a miss must not print as equal."""
+    for decimals in (2, 3, 4, 6):
+        texts = format_quantity(one, unit, decimals), format_quantity(other, unit, decimals)
+        if one == other or texts[0] != texts[1]:
+            return texts
+    return f"{one:,} {unit}".strip(), f"{other:,} {unit}".strip()
 
 
 @dataclass(frozen=True, slots=True)

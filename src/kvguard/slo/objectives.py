@@ -1,7 +1,7 @@
 """What is asked of a start: objectives, a workload, a regression bound, and what the gate does with the answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -115,6 +115,10 @@ OBJECTIVES: tuple[ObjectiveKind, ...] = (
 """Every objective there is, in the order of reports."""
 
 
+KINDS: Mapping[str, ObjectiveKind] = MappingProxyType({kind.key: kind for kind in OBJECTIVES})
+"""The same by key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """An indicator and its bound: `target` in the kind's unit (a ratio for percentages, bytes for sizes)."""
@@ -127,9 +131,13 @@ class Objective:
 class Workload:
     """The requests that the deployment must hold, in tokens each."""
 
-    prompt_tokens: int
-    output_tokens: int
+    prompt_tokens: int = 0
+    """Tokens of the whole prompt, its shared prefix included; 0 where no request is declared."""
+    output_tokens: int = 0
     shared_prefix_tokens: int = 0
+    """The first tokens of every prompt that all requests have in common."""
+    max_prompt_tokens: int | None = None
+    """The longest prompt that is let through, where something in front of vLLM bounds it."""
     uniform_layers: bool = False
     """Declared by the user: the model has one kind of layer, so tokens may be divided."""
     model_config: Mapping[str, object] | None = None
@@ -140,6 +148,11 @@ class Workload:
     def request_tokens(self) -> int:
         """Tokens of one request at its end: prompt and output."""
         return self.prompt_tokens + self.output_tokens
+
+    @property
+    def longest_request_tokens(self) -> int | None:
+        """Tokens of the longest request that is let through; `None` where only max_model_len bounds it."""
+        return None if self.max_prompt_tokens is None else self.max_prompt_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +193,7 @@ class Slo:
     """A set of objectives, and how they are judged. Without any, the start alone is judged."""
 
     objectives: tuple[Objective, ...] = ()
+    """In the order of reports."""
     require_ready: bool = False
     ready_within: float | None = None
     """Seconds from the first line to ready; until then unknown, after that a miss."""
@@ -187,9 +201,20 @@ class Slo:
     gate: Gate = Gate()
     severities: Mapping[str, Severity] = field(default_factory=lambda: MappingProxyType({}))
     """What the SLO says of warnings, over `DEFAULT_SEVERITIES`."""
+    strict: bool = False
+    """Whether a warning of severity `warn` fails as well."""
     baseline: Mapping[str, object] | None = None
     """The baseline document to hold the start against, as read."""
 
     def severity(self, code: str) -> Severity:
         """What the warning of that code does to the verdict."""
-        return self.severities.get(code, DEFAULT_SEVERITIES.get(code, Severity.WARN))
+        severity = self.severities.get(code, DEFAULT_SEVERITIES.get(code, Severity.WARN))
+        return Severity.FAIL if self.strict and severity is Severity.WARN else severity
+
+    def target(self, key: str) -> float | str | None:
+        """What is asked under that key, in the kind's unit; `None` where nothing is."""
+        return next((objective.target for objective in self.objectives if objective.kind.key == key), None)
+
+    def at_startup(self) -> "Slo":
+        """The same without the run-time objectives: load must not take a server out of service."""
+        return replace(self, objectives=tuple(o for o in self.objectives if o.kind.stage is not Stage.RUNTIME))

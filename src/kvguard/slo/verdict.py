@@ -60,6 +60,7 @@ class Reason:
     code: str
     message: str
     place: Place | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +84,10 @@ class Verdict:
     warnings: tuple[JudgedWarning, ...] = ()
     levers: tuple[Lever, ...] = ()
     """What would let a failed start begin, or a missed objective be met; the best first."""
+    startup_outcome: Outcome | None = None
+    """The outcome without the run-time checks; `None` where it is the same."""
+
+    @property
+    def gate_outcome(self) -> Outcome:
+        """What a gate in front of traffic follows: load never takes a server out of service."""
+        return self.startup_outcome or self.outcome

@@ -1,0 +1,121 @@
+"""Holds one observation against its target: the one place where a bound is applied."""
+
+from collections.abc import Callable, Mapping
+from math import isclose
+from types import MappingProxyType
+
+from kvguard.slo.objectives import Bound, Objective
+from kvguard.slo.observation import Observation
+from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
+from kvguard.units import Interval, format_apart, format_quantity
+
+_SAME_DTYPE: Mapping[str, str] = MappingProxyType({"fp8": "fp8_e4m3"})
+"""vLLM's alias (`--kv-cache-dtype fp8` is fp8_e4m3 on CUDA); every other spelling is its own."""
+
+_PHRASES: Mapping[tuple[Bound, Outcome], str] = MappingProxyType(
+    {
+        (Bound.AT_LEAST, Outcome.PASS): "{subject} is {observed}, at least the {target} asked for",
+        (Bound.AT_LEAST, Outcome.FAIL): "{subject} is {observed}, below the {target} asked for",
+        (Bound.AT_MOST, Outcome.PASS): "{subject} is {observed}, within the {target} allowed",
+        (Bound.AT_MOST, Outcome.FAIL): "{subject} is {observed}, above the {target} allowed",
+        (Bound.EQUAL, Outcome.PASS): "{subject} is {observed}, as expected",
+        (Bound.EQUAL, Outcome.FAIL): "{subject} is {observed}, not the {target} expected",
+    }
+)
+
+
+def judge(objective: Objective, observation: Observation) -> CheckResult:
+    """One objective against one observation; remedies and levers for a miss are added by who knows them."""
+    outcome = _outcome(objective, observation)
+    interval = observation.interval if observation.kind is CheckKind.COMPUTED else None
+    return CheckResult(
+        objective=objective.kind.key,
+        unit=objective.kind.unit,
+        kind=observation.kind,
+        stage=objective.kind.stage,
+        observed=observation.value,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        target=objective.target,
+        outcome=outcome,
+        reason=_reason(objective, observation, outcome),
+        remedy=observation.remedy,
+        place=observation.place,
+    )
+
+
+def known_to_miss(objective: Objective, observation: Observation) -> bool:
+    """Whether a printed figure passes by its digits while the exact value behind them is known to miss."""
+    return (
+        observation.kind is CheckKind.PRINTED
+        and observation.interval is not None
+        and _outcome(objective, observation) is Outcome.PASS
+        and _by_interval(objective, observation.interval) is Outcome.FAIL
+    )
+
+
+def _outcome(objective: Objective, observation: Observation) -> Outcome:
+    if observation.missing is not None:
+        return Outcome.UNKNOWN
+    if observation.kind is CheckKind.PRINTED:
+        return _met(objective, observation.value)
+    assert observation.interval is not None, "a computed figure has an interval"
+    if observation.worst_end_decides:
+        return _met(objective, _worst_end(objective, observation.interval))
+    return _by_interval(objective, observation.interval)
+
+
+def _by_interval(objective: Objective, interval: Interval) -> Outcome:
+    ends = {_met(objective, interval.low), _met(objective, interval.high)}
+    return ends.pop() if len(ends) == 1 else Outcome.UNKNOWN
+
+
+def _worst_end(objective: Objective, interval: Interval) -> float:
+    return interval.high if objective.kind.bound is Bound.AT_MOST else interval.low
+
+
+def _met(objective: Objective, value: float | str | None) -> Outcome:
+    target = objective.target
+    if isinstance(value, str) or isinstance(target, str):
+        met = _SAME_DTYPE.get(str(value), value) == _SAME_DTYPE.get(str(target), target)
+    else:
+        assert value is not None, "an observation that is not missing has a value"
+        met = _BOUNDS[objective.kind.bound](value, target)
+    return Outcome.PASS if met else Outcome.FAIL
+
+
+# sums of printed digits are not exact in binary: 1.1 + 1.4 must meet 2.5
+_BOUNDS: Mapping[Bound, Callable[[float, float], bool]] = MappingProxyType(
+    {
+        Bound.AT_LEAST: lambda value, target: value >= target or isclose(value, target, rel_tol=1e-12),
+        Bound.AT_MOST: lambda value, target: value <= target or isclose(value, target, rel_tol=1e-12),
+        Bound.EQUAL: lambda value, target: value == target,
+    }
+)
+
+
+def _reason(objective: Objective, observation: Observation, outcome: Outcome) -> str:
+    if observation.missing is not None:
+        return f"{observation.subject} is unknown: {observation.missing}"
+    unit = objective.kind.unit
+    interval = observation.interval
+    if observation.kind is CheckKind.COMPUTED and interval is not None and not interval.is_exact:
+        sentence = _interval_reason(objective, observation, interval, outcome)
+    else:
+        value = observation.value if observation.value is not None else 0
+        observed, target = format_apart(value, objective.target, unit)
+        phrase = _PHRASES[objective.kind.bound, outcome]
+        sentence = phrase.format(subject=observation.subject, observed=observed, target=target)
+    return f"{sentence} ({observation.note})" if observation.note else sentence
+
+
+def _interval_reason(objective: Objective, observation: Observation, interval: Interval, outcome: Outcome) -> str:
+    low, high = format_apart(interval.low, interval.high, objective.kind.unit)
+    between = f"between {low} and {high}"
+    if outcome is Outcome.UNKNOWN:
+        target = format_quantity(objective.target, objective.kind.unit)
+        return f"{observation.subject} is {between}, so that it cannot be told whether it meets {target}"
+    phrase = _PHRASES[objective.kind.bound, outcome]
+    target = format_apart(_worst_end(objective, interval), objective.target, objective.kind.unit)[1]
+    sentence = phrase.format(subject=observation.subject, observed=between, target=target)
+    return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence

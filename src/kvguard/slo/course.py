@@ -1,0 +1,114 @@
+"""How far a start has come, as a judge sees it: whether its capacity counts yet, and whether it is ready in time."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kvguard.slo.objectives import Slo, Stage
+from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
+from kvguard.startup.report import Phase, Start
+from kvguard.units import format_apart, format_seconds
+
+_NOT_YET: Mapping[Phase, str] = MappingProxyType(
+    {
+        Phase.NONE: "no line of the start has been seen",
+        Phase.LOADING: "the model is still loading where the log ends",
+        Phase.PROFILING: "memory is still being profiled where the log ends",
+    }
+)
+_WAIT = "wait for the start: kvguard check - --until ready reads on, or give a log that goes on to the ready line"
+
+
+def capacity_gap(start: Start) -> str | None:
+    """Why the capacity of this start cannot be judged; `None` from the phase `allocated` on, and of a failed start."""
+    if start.phase in _NOT_YET:
+        return _NOT_YET[start.phase]
+    if start.missing and start.phase is not Phase.FAILED:
+        return "still to report: " + ", ".join(start.missing)
+    return None
+
+
+def capacity_reported(start: Start) -> bool:
+    """Whether the start has told, in any wording, how much it can hold."""
+    weakest = start.capacity.weakest
+    return any(figure is not None for figure in (weakest.max_concurrency, weakest.kv_cache_tokens, weakest.gpu_blocks))
+
+
+def course_checks(start: Start | None, slo: Slo, now: float | None) -> tuple[CheckResult, ...]:
+    """The checks of `require_ready` and `ready_within`, where they are asked for."""
+    checks = []
+    if slo.require_ready:
+        checks.append(_require_ready(start))
+    if slo.ready_within is not None:
+        checks.append(_ready_within(start, slo.ready_within, now))
+    return tuple(checks)
+
+
+def _require_ready(start: Start | None) -> CheckResult:
+    phase = Phase.NONE if start is None else start.phase
+    outcome, reason = _READINESS.get(phase, (Outcome.UNKNOWN, "the server is not ready yet"))
+    return CheckResult(
+        objective="require_ready",
+        unit="",
+        kind=CheckKind.PRINTED,
+        stage=Stage.STARTUP,
+        observed=None if start is None else phase.value,
+        low=None,
+        high=None,
+        target=Phase.READY.value,
+        outcome=outcome,
+        reason=reason,
+        remedy=_WAIT if outcome is Outcome.UNKNOWN else None,
+        place=None if start is None else start.lines.get("ready"),
+    )
+
+
+_READINESS: Mapping[Phase, tuple[Outcome, str]] = MappingProxyType(
+    {
+        Phase.READY: (Outcome.PASS, "the server is ready"),
+        Phase.STOPPED: (Outcome.PASS, "the server was ready, and has ended since"),
+        Phase.FAILED: (Outcome.FAIL, "the start failed before it was ready"),
+    }
+)
+
+
+def _ready_within(start: Start | None, limit: float, now: float | None) -> CheckResult:
+    seconds, outcome, why = _readiness_in_time(start, limit, now)
+    return CheckResult(
+        objective="ready_within",
+        unit="seconds",
+        kind=CheckKind.COMPUTED,
+        stage=Stage.STARTUP,
+        observed=seconds,
+        low=seconds,
+        high=seconds,
+        target=limit,
+        outcome=outcome,
+        reason=why,
+        remedy=_WAIT if outcome is Outcome.UNKNOWN else None,
+        place=None if start is None else start.lines.get("ready"),
+    )
+
+
+def _readiness_in_time(start: Start | None, limit: float, now: float | None) -> tuple[float | None, Outcome, str]:
+    if start is None:
+        return None, Outcome.UNKNOWN, "no start has been seen"
+    if start.phase is Phase.FAILED:
+        return None, Outcome.FAIL, "the start failed before it was ready"
+    if start.phase in (Phase.READY, Phase.STOPPED):
+        return _ready_after(start.timings.ready, limit)
+    if start.began is None or now is None:
+        return None, Outcome.UNKNOWN, "the server is not ready yet, and nothing tells how long it has taken"
+    passed = now - start.began
+    if passed > limit:
+        texts = format_apart(passed, limit, "seconds")
+        return passed, Outcome.FAIL, f"the server is not ready after {texts[0]}; {texts[1]} are allowed"
+    return None, Outcome.UNKNOWN, f"the server is not ready yet, {format_seconds(limit - passed)} are left"
+
+
+def _ready_after(seconds: float | None, limit: float) -> tuple[float | None, Outcome, str]:
+    if seconds is None:
+        return None, Outcome.UNKNOWN, "the server is ready, but no time stamp tells after how long"
+    taken, allowed = format_apart(seconds, limit, "seconds")
+    if seconds <= limit:
+        return seconds, Outcome.PASS, f"ready after {taken}, within the {allowed} allowed"
+    return seconds, Outcome.FAIL, f"ready after {taken}; {allowed} are allowed"

@@ -1,0 +1,132 @@
+"""The one place that decides: a report and what is asked of it, to a verdict that every face only draws.
+
+Each stage's module says what the report tells of its indicators (`Observation`), `compare` holds it against the
+target, `cautions` says what the SLO makes of warnings, `remedies` what to do. A failed start fails, whatever its
+figures; a miss outweighs what is not known; what is not known is never a pass.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kvguard.slo.cautions import judged_warnings
+from kvguard.slo.compare import judge, known_to_miss
+from kvguard.slo.course import capacity_gap, course_checks
+from kvguard.slo.objectives import Objective, Severity, Slo, Stage
+from kvguard.slo.observation import Observation, unknown
+from kvguard.slo.remedies import WARNING_REMEDIES, capacity_unknown, failure_reason, unknown_reason
+from kvguard.slo.runtime import observe_runtime
+from kvguard.slo.startup_checks import observe_startup
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
+from kvguard.startup.report import CapacityReport, Phase, StartWarning
+from kvguard.units import format_quantity
+
+
+def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verdict:
+    """What the evidence says of a report under an SLO; without any objective the start alone is judged.
+
+    Args:
+        report: the newest start of one deployment.
+        slo: what is asked of it.
+        now: the latest moment known, in seconds on the clock of `report.start.began`: the log's last stamp, or that
+            and the time that has passed since it came in. Only `ready_within` looks at it.
+    """
+    judged = [_judge(report, slo, objective) for objective in slo.objectives]
+    checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))
+    found = [warning for one in judged for warning in one.warnings]
+    warnings = judged_warnings(report.start, slo, found)
+    outcome = _outcome(report, checks, warnings)
+    at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
+    return Verdict(
+        outcome=outcome,
+        report=report,
+        reasons=tuple(_reasons(report, outcome, checks, warnings)),
+        checks=checks,
+        warnings=warnings,
+        startup_outcome=at_startup if at_startup is not outcome else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One objective's check, with the warnings that only its figures could raise."""
+
+    check: CheckResult
+    warnings: tuple[StartWarning, ...] = ()
+
+
+def _judge(report: CapacityReport, slo: Slo, objective: Objective) -> _Judged:
+    observation = _observe(report, slo, objective)
+    check = judge(objective, observation)
+    if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(report):
+        check = replace(check, remedy=unknown_reason(report).remedy)
+    if not known_to_miss(objective, observation):
+        return _Judged(check)
+    return _Judged(check, (_thin_margin(objective, observation),))
+
+
+def _observe(report: CapacityReport, slo: Slo, objective: Objective) -> Observation:
+    """What the report says of the objective's indicator; every stage but load waits for the whole capacity."""
+    start = report.start
+    if start is None:
+        return unknown(objective.kind.key, "no start has been seen")
+    if objective.kind.stage is Stage.RUNTIME:
+        return observe_runtime(objective.kind.key, start.runtime)
+    if objective.kind.stage is not Stage.STARTUP:
+        return unknown(objective.kind.key, "it is not judged yet")
+    observation = observe_startup(objective.kind.key, start, objective.target)
+    gap = capacity_gap(start)
+    return observation if gap is None else replace(observation, missing=gap, value=None, interval=None)
+
+
+def _thin_margin(objective: Objective, observation: Observation) -> StartWarning:
+    assert observation.interval is not None and observation.value is not None
+    unit = objective.kind.unit
+    shown = format_quantity(observation.value, unit)
+    exact = format_quantity(observation.interval.high, unit, 4)
+    return StartWarning(
+        "thin-margin",
+        f"{observation.subject} prints as {shown}, which meets the target; the exact value is at most {exact}",
+        observation.place,
+    )
+
+
+def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> Outcome:
+    found = {check.outcome for check in checks}
+    failed = report.start is not None and report.start.phase is Phase.FAILED
+    if failed or Outcome.FAIL in found or any(warning.severity is Severity.FAIL for warning in warnings):
+        return Outcome.FAIL
+    if Outcome.UNKNOWN in found or (not found and capacity_unknown(report)):
+        return Outcome.UNKNOWN
+    return Outcome.PASS
+
+
+def _reasons(
+    report: CapacityReport, outcome: Outcome, checks: tuple[CheckResult, ...], warnings: tuple[JudgedWarning, ...]
+) -> Iterable[Reason]:
+    start = report.start
+    if outcome is Outcome.PASS:
+        yield _met(checks)
+        return
+    if start is not None and start.phase is Phase.FAILED and start.failure is not None:
+        yield failure_reason(start, start.failure)
+    yield from _of_checks(checks, Outcome.FAIL)
+    for warning in warnings:
+        if warning.severity is Severity.FAIL:
+            yield Reason(warning.code, warning.message, warning.place, WARNING_REMEDIES.get(warning.code))
+    if capacity_unknown(report):
+        yield unknown_reason(report)
+    yield from _of_checks(checks, Outcome.UNKNOWN)
+
+
+def _of_checks(checks: Iterable[CheckResult], outcome: Outcome) -> Iterable[Reason]:
+    return (
+        Reason(check.objective, check.reason, check.place, check.remedy) for check in checks if check.outcome is outcome
+    )
+
+
+def _met(checks: tuple[CheckResult, ...]) -> Reason:
+    if not checks:
+        return Reason("capacity-reported", "the start has reported its capacity; no objective was set")
+    if len(checks) == 1:
+        return Reason("objectives-met", checks[0].reason, checks[0].place)
+    return Reason("objectives-met", f"all {len(checks)} objectives are met")

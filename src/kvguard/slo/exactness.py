@@ -1,0 +1,41 @@
+"""What is known of the exact value behind a printed concurrency: its rounding, narrowed by the token figure."""
+
+from math import ceil
+
+from kvguard.startup.report import Capacity, TokenFigure
+from kvguard.units import Interval
+
+_LARGEST_BLOCK = 256
+"""No attention backend of vLLM asks for larger blocks than this where nothing but attention is cached."""
+
+
+def exact_concurrency(capacity: Capacity, block_size: int | None, hybrid: bool) -> Interval | None:
+    """The interval that holds the engine's exact maximum concurrency; `None` where none was printed.
+
+    From vLLM 0.20.1 the token figure is `int(concurrency * max_model_len)`, which bounds it to one token in
+    max_model_len. Before, with one kind of layer, it is `tokens / block size / ceil(max_model_len / block size)`
+    (to 0.9.0 not rounded to blocks); where the two figures contradict each other the rounding alone is believed.
+    """
+    if capacity.max_concurrency is None:
+        return None
+    rounding = capacity.rounding.get("max_concurrency", 0.0)
+    by_digits = Interval(capacity.max_concurrency - rounding, capacity.max_concurrency + rounding)
+    by_tokens = _by_tokens(capacity, block_size, hybrid)
+    return by_digits if by_tokens is None else _common(by_digits, by_tokens) or by_digits
+
+
+def _by_tokens(capacity: Capacity, block_size: int | None, hybrid: bool) -> Interval | None:
+    tokens, length = capacity.kv_cache_tokens, capacity.max_model_len
+    if not tokens or not length:
+        return None
+    if capacity.token_figure is TokenFigure.CONCURRENCY_TIMES_LEN:
+        return Interval(tokens / length, (tokens + 1) / length)
+    if capacity.token_figure is not TokenFigure.POOL or hybrid:
+        return None
+    block = block_size or _LARGEST_BLOCK
+    return Interval(tokens / (ceil(length / block) * block), tokens / length)
+
+
+def _common(one: Interval, other: Interval) -> Interval | None:
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    return Interval(low, high) if low <= high else None

@@ -1,0 +1,197 @@
+"""Why a verdict is what it is, and what to do about it: failures by kind, silent logs by cause, warnings by code."""
+
+from collections.abc import Callable, Mapping
+from math import floor
+from types import MappingProxyType
+
+from kvguard.slo.course import capacity_gap, capacity_reported
+from kvguard.slo.verdict import Reason
+from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
+from kvguard.units import format_bytes, format_count
+
+# --- a start that failed ----------------------------------------------------------------------------------------------
+
+
+def failure_reason(start: Start, failure: Failure) -> Reason:
+    """Why the start failed, in its own numbers, and the first thing to do."""
+    headline = _HEADLINES[failure.kind](failure)
+    return Reason("start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure))
+
+
+def _too_small(failure: Failure) -> str:
+    asked = failure.requested_max_model_len
+    context = f"a context of {format_count(asked)} tokens" if asked else "the context asked for"
+    fits = failure.kv_cache_tokens or failure.estimated_max_model_len
+    if fits:
+        return f"{context} was asked for, {format_count(fits)} fit in the KV cache"
+    if failure.needed_bytes is not None and failure.available_bytes is not None:
+        needed, available = format_bytes(failure.needed_bytes), format_bytes(failure.available_bytes)
+        return f"{context} needs {needed} of KV cache, {available} are available"
+    return f"the KV cache is too small for {context}"
+
+
+def _free_below(failure: Failure) -> str:
+    if failure.needed_bytes is None or failure.available_bytes is None:
+        return "less device memory is free than gpu_memory_utilization asks for"
+    short = format_bytes(failure.needed_bytes - failure.available_bytes)
+    needed, free = format_bytes(failure.needed_bytes), format_bytes(failure.available_bytes)
+    return f"{free} of device memory are free, gpu_memory_utilization asks for {needed}: {short} short"
+
+
+def _no_memory(failure: Failure) -> str:
+    if failure.available_bytes is None:
+        return "nothing is left for the KV cache after weights and activations"
+    return f"weights and activations leave {format_bytes(failure.available_bytes)} for the KV cache"
+
+
+def _in_its_words(what: str) -> Callable[[Failure], str]:
+    return lambda failure: f"{what}: {failure.message}" if failure.message else what
+
+
+_HEADLINES: Mapping[FailureKind, Callable[[Failure], str]] = MappingProxyType(
+    {
+        FailureKind.KV_CACHE_TOO_SMALL: _too_small,
+        FailureKind.NO_KV_MEMORY: _no_memory,
+        FailureKind.OOM: _in_its_words("the device ran out of memory"),
+        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: _free_below,
+        FailureKind.INVALID_CONFIG: _in_its_words("an argument is wrong"),
+        FailureKind.ENGINE_CRASH: _in_its_words("an engine process died"),
+        FailureKind.KILLED: _in_its_words("a process was killed"),
+        FailureKind.OTHER: _in_its_words("vLLM gave up"),
+    }
+)
+
+_FAILURE_REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
+    {
+        FailureKind.KV_CACHE_TOO_SMALL: "lower --max-model-len, or give the KV cache more memory",
+        FailureKind.NO_KV_MEMORY: (
+            "raise --gpu-memory-utilization, lower --max-num-batched-tokens or --max-num-seqs (activation peak), "
+            "quantise the weights, or split the model over more devices (--tensor-parallel-size)"
+        ),
+        FailureKind.OOM: (
+            "leave more room outside the KV cache: lower --gpu-memory-utilization or --max-num-seqs, and see what else "
+            "uses the device"
+        ),
+        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: (
+            "another process holds device memory: end it or wait for it to go, then start again; or lower "
+            "--gpu-memory-utilization"
+        ),
+        FailureKind.INVALID_CONFIG: "correct the argument that the message names",
+        FailureKind.ENGINE_CRASH: "read the traceback above the failure for its cause",
+        FailureKind.KILLED: "see whether the host ran out of memory or a probe killed it (kubectl describe pod, dmesg)",
+        FailureKind.OTHER: "read the message and the lines above it",
+    }
+)
+
+
+def _failure_remedy(start: Start, failure: Failure) -> str:
+    remedy = _FAILURE_REMEDIES[failure.kind]
+    fits = failure.kv_cache_tokens or failure.estimated_max_model_len
+    if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and fits:
+        return f"set --max-model-len {fits} or less, or give the KV cache more memory"
+    total = start.memory.total_gpu
+    if failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION and failure.available_bytes and total:
+        share = floor(failure.available_bytes / total * 100) / 100
+        return f"{remedy} (at most {share:.2f} with what is free now)"
+    return remedy
+
+
+# --- a log that does not say enough -----------------------------------------------------------------------------------
+
+
+def unknown_reason(report: CapacityReport) -> Reason:
+    """Why the capacity is not known, and what would make it known."""
+    return next(reason for tell in _CAUSES if (reason := tell(report)) is not None)
+
+
+def _nothing_known(report: CapacityReport) -> Reason | None:
+    if report.start is not None:
+        return None
+    if report.counts.bytes == 0:
+        return Reason(
+            "empty-log", "the log is empty", None, "give the log of the vLLM process: its stdout and stderr in one file"
+        )
+    lines = format_count(report.counts.lines)
+    if report.counts.records == 0:
+        return Reason(
+            "not-a-vllm-log",
+            f"none of the {lines} lines is a vLLM server's",
+            None,
+            "give the log of the vLLM container or process; if it is, its log level or format hides every line",
+        )
+    return Reason(
+        "no-start-seen",
+        f"the {lines} lines hold no start-up of a server",
+        None,
+        "read the log from its beginning: a rotated or tailed log has lost the start-up lines, which vLLM prints once",
+    )
+
+
+def _unfinished(report: CapacityReport) -> Reason | None:
+    start = report.start
+    gap = None if start is None else capacity_gap(start)
+    if start is None or gap is None:
+        return None
+    if start.missing and start.phase not in (Phase.NONE, Phase.LOADING, Phase.PROFILING):
+        remedy = "give the logs of all nodes (kvguard check LOG LOG …), or wait until every engine has reported"
+        return Reason("engines-missing", gap, start.last_place, remedy)
+    remedy = "give the whole log, or wait for the rest: kvguard check - --until ready"
+    return Reason("capacity-not-reported", gap, start.last_place, remedy)
+
+
+def _unread(report: CapacityReport) -> Reason | None:
+    if not report.unrecognized:
+        return None
+    first = report.unrecognized[0]
+    message = f"the capacity is not known; line {first.place.line} looks like it, in a wording that no format matches"
+    remedy = "see kvguard explain LOG, and add the wording with --formats FILE"
+    return Reason("unrecognized-capacity-line", message, first.place, remedy)
+
+
+def _hidden(report: CapacityReport) -> Reason:
+    start = report.start
+    last = None if start is None else start.last_place
+    ready = start is not None and start.phase in (Phase.READY, Phase.STOPPED)
+    message = "the server is ready, but" if ready else "the start goes on, but"
+    return Reason(
+        "capacity-not-printed",
+        f"{message} no line tells its KV cache",
+        last,
+        "run vLLM with VLLM_LOGGING_LEVEL=INFO (its default): a higher level hides the capacity lines; "
+        "a pooling model without a KV cache has none",
+    )
+
+
+_CAUSES: tuple[Callable[[CapacityReport], Reason | None], ...] = (_nothing_known, _unfinished, _unread, _hidden)
+
+
+def capacity_unknown(report: CapacityReport) -> bool:
+    """Whether the log leaves the capacity itself open, so that the cause says more than each check."""
+    start = report.start
+    if start is None:
+        return True
+    return start.phase is not Phase.FAILED and (capacity_gap(start) is not None or not capacity_reported(start))
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        "context-auto-reduced": (
+            "give the KV cache more memory, or accept the shorter context: objectives.expect_max_model_len with the "
+            "length served, or warnings: {context-auto-reduced: ignore}"
+        ),
+        "start-not-finished": "wait for the ready line: --until ready, or require_ready in the SLO",
+        "died-after-ready": "read the traceback above the end of the log",
+        "restart-loop": "read the first failure: the starts after it repeat it",
+        "engines-missing": "give the logs of all nodes, or say how many engines there are: --expect-engines",
+        "thin-margin": "leave more room between target and capacity",
+        "graph-estimate-gap": "the CUDA-graph estimate takes KV cache that is never used: see the levers",
+        "blocks-overridden": "drop --num-gpu-blocks-override, so that the cache is measured",
+        "profiling-skipped": "drop --kv-cache-memory-bytes, so that the cache is measured",
+        "newer-than-tested": "compare a few figures with the log itself: kvguard explain LOG",
+        "unrecognized-capacity-line": "see kvguard explain LOG, and add the wording with --formats FILE",
+        "log-and-metrics-disagree": "trust the lower figure until a long request has shown which one holds",
+    }
+)
+"""What to do about a warning that fails a verdict."""
