@@ -79,7 +79,8 @@ def _observe(report: CapacityReport, slo: Slo, objective: Objective) -> Observat
 
 
 def _thin_margin(objective: Objective, observation: Observation) -> StartWarning:
-    assert observation.interval is not None and observation.value is not None
+    assert observation.interval is not None
+    assert observation.value is not None
     unit = objective.kind.unit
     shown = format_quantity(observation.value, unit)
     exact = format_quantity(observation.interval.high, unit, 4)
@@ -107,8 +108,8 @@ def _reasons(
     if outcome is Outcome.PASS:
         yield _met(checks)
         return
-    if start is not None and start.phase is Phase.FAILED and start.failure is not None:
-        yield failure_reason(start, start.failure)
+    if start is not None and start.phase is Phase.FAILED:
+        yield failure_reason(start)
     yield from _of_checks(checks, Outcome.FAIL)
     for warning in warnings:
         if warning.severity is Severity.FAIL:

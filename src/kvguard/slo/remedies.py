@@ -12,8 +12,16 @@ from kvguard.units import format_bytes, format_count
 # --- a start that failed ----------------------------------------------------------------------------------------------
 
 
-def failure_reason(start: Start, failure: Failure) -> Reason:
+def failure_reason(start: Start) -> Reason:
     """Why the start failed, in its own numbers, and the first thing to do."""
+    failure = start.failure
+    if failure is None:
+        return Reason(
+            "start-failed",
+            "the start failed, and no line says why",
+            start.last_place,
+            _FAILURE_REMEDIES[FailureKind.OTHER],
+        )
     headline = _HEADLINES[failure.kind](failure)
     return Reason("start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure))
 
