@@ -1,0 +1,217 @@
+"""Follow a log file from its beginning, through everything that is done to log files.
+
+What counts is the name: whatever file stands under it is read, from its first byte, after the one before it was read
+to its end. That one stays open for a while, since a process that was not told of a rotation goes on writing to it.
+Looking is a `stat` and a `pread` every `LOOK_S`: that is cheaper than what inotify would add (it sees neither a
+network file system's changes nor the far end of a symlink, and needs the looking as well).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, takewhile
+from pathlib import Path
+
+from kvguard.errors import SourceError
+from kvguard.sources.blocks import describe_os_error
+from kvguard.sources.rotated import READ_WHOLLY, Remainder, is_copy, is_this, marks_after, neighbours, remainders
+from kvguard.sources.source import READ_BYTES, Boundary, BoundaryKind, Record, SourceEvent, SourceStatus, State
+from kvguard.sources.tracked import FileWasCutError, Identity, Mark, TrackedFile, identity_of
+
+LOOK_S = 0.2
+RETRY_S = 1.0
+LINGER_S = 60.0
+"""How long a file that lost its name is kept open after its last line: an open file keeps its space on the disk."""
+
+
+class FileSource:
+    """A log file under a name, followed for ever."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._record = Record(str(path))
+        self._due = 0.0
+        self._file: TrackedFile | None = None
+        self._successor: TrackedFile | None = None  # seen under the name; the file before it is read to its end first
+        self._former: TrackedFile | None = None
+        self._former_until = 0.0
+        self._seen: dict[Identity, Mark] = {}
+        self._backlog: Iterator[bytes | Boundary] = iter(())
+        self._suspect = False  # reading failed: whether it is still the same file must be found out
+        self._at_line_start = True
+        self._at_boundary = True
+
+    def poll(self, now: float) -> Sequence[SourceEvent]:
+        """Read on, and look whether the name leads elsewhere; at most one read of each."""
+        events: list[SourceEvent] = []
+        if now < self._due:
+            return events
+        self._due = now + LOOK_S
+        try:
+            self._step(now, events)
+        except FileNotFoundError:
+            what = "was removed: waiting for a new one" if self._file else "does not exist yet: waiting for it"
+            events += self._record.change(State.WAITING, f"{self._path} {what}", now)
+        except OSError as error:
+            self._record.read_errors += 1
+            self._due = now + RETRY_S
+            events += self._record.change(State.FAILING, describe_os_error(str(self._path), error), now)
+        return events
+
+    def delay(self, now: float) -> float:
+        """Until the next look; 0 while there is more to read."""
+        return max(0.0, self._due - now)
+
+    def fileno(self) -> int | None:
+        """A regular file cannot be waited for."""
+        return None
+
+    @property
+    def status(self) -> SourceStatus:
+        """State and counters."""
+        return self._record.snapshot()
+
+    def close(self) -> None:
+        """Close what is open."""
+        for file in (self._file, self._successor, self._former):
+            if file is not None:
+                file.close()
+        self._file = self._successor = self._former = None
+
+    def _step(self, now: float, events: list[SourceEvent]) -> None:
+        """One step; what it found stands in `events` even where it ends in an error."""
+        item = next(self._backlog, None)
+        if item is not None:
+            self._due = now
+            self._hand_on(item, now, events)
+        elif self._file is None:
+            self._open(now)
+        elif self._suspect:
+            self._reopen(self._file, now)
+        else:
+            self._follow(self._file, now, events)
+
+    def _follow(self, file: TrackedFile, now: float, events: list[SourceEvent]) -> None:
+        untouched = file.mark.offset == 0
+        try:
+            data = file.read(READ_BYTES)
+        except FileWasCutError:
+            self._restart(file, now)
+            return
+        except OSError:
+            self._suspect = True
+            raise
+        if self._successor is not None and not data:
+            self._switch(file, self._successor, now)
+            return
+        if untouched and data and (rest := self._unread(file)):  # it was cut before anything of it was read
+            file.restart()
+            self._begin(Boundary(BoundaryKind.TRUNCATED, f"{self._path} was cut"), rest, now)
+            return
+        self._read_late_lines(now, events)
+        self._hand_on(data, now, events)
+        if self._successor is not None or len(data) == READ_BYTES:
+            self._due = now
+        else:
+            self._look(file, now, events)
+
+    def _look(self, current: TrackedFile, now: float, events: list[SourceEvent]) -> None:
+        """Whether another file stands under the name. An empty one is left alone: nobody writes there yet."""
+        status = self._path.stat()
+        events += self._record.change(State.READING, f"reading {self._path}", now)
+        if identity_of(status) != current.identity and status.st_size > 0:
+            self._successor = TrackedFile(self._path)
+            self._due = now
+
+    def _open(self, now: float) -> None:
+        self._file = TrackedFile(self._path)
+        self._seen = {neighbour.identity: neighbour.mark(READ_WHOLLY) for neighbour in neighbours(self._path)}
+        self._due = now
+
+    def _reopen(self, old: TrackedFile, now: float) -> None:
+        """After a failed read: the same file, or the same content under another number, is read on at its place."""
+        self._suspect = False
+        if self._successor is not None:
+            self._successor.close()
+            self._successor = None
+        fresh = TrackedFile(self._path)
+        if old.mark.offset == 0 or fresh.identity == old.identity or fresh.holds(old.mark):
+            fresh.resume(old.mark)
+            old.close()
+            self._file = fresh
+            self._due = now
+        else:
+            self._switch(old, fresh, now)
+
+    def _switch(self, old: TrackedFile, new: TrackedFile, now: float) -> None:
+        self._record.rotations += 1
+        self._retire_former()
+        self._file, self._successor = new, None
+        self._former, self._former_until = old, now + LINGER_S
+        boundary = Boundary(BoundaryKind.NEW_FILE, f"another file stands at {self._path}")
+        self._begin(boundary, self._unread(new), now)
+
+    def _restart(self, file: TrackedFile, now: float) -> None:
+        self._record.truncations += 1
+        rest = self._unread(file, cut=file.mark)
+        file.restart()
+        self._begin(Boundary(BoundaryKind.TRUNCATED, f"{self._path} was cut"), rest, now)
+
+    def _unread(self, file: TrackedFile, cut: Mark | None = None) -> list[Remainder]:
+        """What older neighbours of a file hold that was never read.
+
+        A copy of it is none of them as long as it was not cut: then all that it holds can still be read here.
+        """
+        former = {each.identity: each.begin() for each in (self._former,) if each is not None}
+        begin = file.begin()
+        found = [
+            neighbour
+            for neighbour in takewhile(lambda each: not is_this(each, file.identity, begin), neighbours(self._path))
+            if neighbour.identity not in former and (cut or not is_copy(neighbour, file.mark))
+        ]
+        rest = list(remainders(found, self._seen, former.values(), cut))
+        self._seen = marks_after(found, self._seen)
+        return rest
+
+    def _begin(self, boundary: Boundary, rest: list[Remainder], now: float) -> None:
+        self._backlog = chain(self._replay(rest, boundary.kind), [boundary])
+        self._due = now
+
+    def _replay(self, rest: list[Remainder], kind: BoundaryKind) -> Iterator[bytes | Boundary]:
+        for remainder in rest:
+            if not remainder.continues:
+                self._record.rotations += 1
+                yield Boundary(kind, f"{remainder.path} was rotated before it was read")
+            try:
+                yield from remainder.blocks()
+            except SourceError:  # it went away just now, or is packed badly: nobody can read it any more
+                self._record.read_errors += 1
+
+    def _read_late_lines(self, now: float, events: list[SourceEvent]) -> None:
+        """Whole lines that still arrive in the file that lost the name, put between whole lines of the new one."""
+        if self._former is None or not self._at_line_start:
+            return
+        try:
+            lines = self._former.read_lines(READ_BYTES)
+        except (FileWasCutError, OSError):
+            self._retire_former()
+            return
+        self._hand_on(lines, now, events)
+        if lines:
+            self._former_until = now + LINGER_S
+        elif now >= self._former_until:
+            self._retire_former()
+
+    def _retire_former(self) -> None:
+        if self._former is not None:
+            self._seen[self._former.identity] = self._former.mark
+            self._former.close()
+            self._former = None
+
+    def _hand_on(self, item: bytes | Boundary, now: float, events: list[SourceEvent]) -> None:
+        if isinstance(item, Boundary):
+            if not self._at_boundary:
+                events.append(item)
+            self._at_boundary = self._at_line_start = True
+        elif item:
+            self._at_boundary = False
+            self._at_line_start = item.endswith(b"\n")
+            events.append(self._record.chunk(item, now))

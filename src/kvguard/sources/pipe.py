@@ -1,0 +1,78 @@
+"""Bytes that somebody pipes in: stdin or a named pipe, until the last writer closes it."""
+
+import os
+import select
+import selectors
+from collections.abc import Sequence
+
+from kvguard.errors import SourceError
+from kvguard.sources.blocks import STDIN, describe_os_error
+from kvguard.sources.source import READ_BYTES, Record, SourceEvent, SourceStatus, State
+
+_UNTIL_READABLE_S = 60.0  # the descriptor wakes whoever waits; this only bounds the wait
+
+
+class PipeSource:
+    """A named pipe, or whatever stands at stdin (a pipe, a terminal, a redirected file).
+
+    The descriptor is never made non-blocking: stdin shares that flag with the terminal and the programs beside us.
+    It is asked whether it is readable instead.
+
+    Raises:
+        SourceError: the pipe cannot be opened, or stdin is closed.
+    """
+
+    def __init__(self, name: str = STDIN) -> None:
+        self._record = Record(name)
+        self._name = "stdin" if name == STDIN else name
+        try:
+            self._descriptor = os.dup(0) if name == STDIN else os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise SourceError(describe_os_error(self._name, error)) from None
+        self._readable = select.poll()
+        self._readable.register(self._descriptor, select.POLLIN)
+        self._wakes = _can_be_waited_for(self._descriptor)
+
+    def poll(self, now: float) -> Sequence[SourceEvent]:
+        """Read once, if there is something."""
+        if self._record.state is State.ENDED:
+            return ()
+        if not self._readable.poll(0):
+            if self._record.state is State.READING:
+                return ()
+            return self._record.change(State.WAITING, f"nothing has come from {self._name} yet", now)
+        try:
+            data = os.read(self._descriptor, READ_BYTES)
+        except OSError as error:  # a terminal that hung up: nothing more can come from it
+            self._record.read_errors += 1
+            return self._record.change(State.ENDED, describe_os_error(self._name, error), now)
+        if not data:
+            return self._record.change(State.ENDED, f"{self._name} has ended", now)
+        return [*self._record.change(State.READING, f"reading {self._name}", now), self._record.chunk(data, now)]
+
+    def delay(self, now: float) -> float:
+        """A redirected file has more at once; a pipe says so itself."""
+        return _UNTIL_READABLE_S if self._wakes or self._record.state is State.ENDED else 0.0
+
+    def fileno(self) -> int | None:
+        """The pipe; `None` for a redirected file, which cannot be waited for."""
+        return self._descriptor if self._wakes else None
+
+    @property
+    def status(self) -> SourceStatus:
+        """State and counters."""
+        return self._record.snapshot()
+
+    def close(self) -> None:
+        """Close our own copy of the descriptor."""
+        os.close(self._descriptor)
+
+
+def _can_be_waited_for(descriptor: int) -> bool:
+    """Whether an event loop takes it: Linux's epoll refuses regular files and /dev/null, which are always readable."""
+    with selectors.DefaultSelector() as selector:
+        try:
+            selector.register(descriptor, selectors.EVENT_READ)
+        except PermissionError:
+            return False
+    return True

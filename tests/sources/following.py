@@ -1,0 +1,37 @@
+"""Drive a source by hand: time is a number, and a look is a method call."""
+
+from kvguard.sources.source import Boundary, Chunk, Source, SourceEvent, StateChange
+
+
+class Following:
+    """A source and the time at it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.now = 100.0
+
+    def look(self, times: int = 1) -> list[SourceEvent]:
+        """All that the source says at its next looks, until it has nothing more for the moment."""
+        events: list[SourceEvent] = []
+        for _ in range(times):
+            self.now += self.source.delay(self.now)
+            while True:
+                events += self.source.poll(self.now)
+                if self.source.delay(self.now) > 0:
+                    break
+        return events
+
+    def read(self, times: int = 1) -> str:
+        """The text of the next looks, `|` where a boundary stands."""
+        return told(self.look(times))
+
+
+def told(events: list[SourceEvent]) -> str:
+    """The text of events, `|` where a boundary stands."""
+    marks = {Chunk: lambda chunk: chunk.data.decode(), Boundary: lambda _: "|", StateChange: lambda _: ""}
+    return "".join(marks[type(event)](event) for event in events)
+
+
+def boundaries(events: list[SourceEvent]) -> list[str]:
+    """The kinds of the boundaries among events."""
+    return [event.kind.value for event in events if isinstance(event, Boundary)]

@@ -1,0 +1,568 @@
+"""What is done to log files, case by case: nothing that is on the disk is lost, nothing is read twice."""
+
+import errno
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvguard.sources import tracked
+from kvguard.sources.file import LINGER_S, LOOK_S, RETRY_S, FileSource
+from kvguard.sources.source import READ_BYTES, Chunk, State
+from tests.sources.following import Following, boundaries, told
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "vllm.log"
+
+
+@pytest.fixture
+def following(log: Path) -> Iterator[Following]:
+    source = FileSource(log)
+    yield Following(source)
+    source.close()
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def rotate(log: Path, oldest: int = 5) -> None:
+    """What logrotate does with `create`: each file moves on by one, an empty one takes the name."""
+    for number in range(oldest, 0, -1):
+        older = log.with_name(f"{log.name}.{number}")
+        if older.exists():
+            older.rename(log.with_name(f"{log.name}.{number + 1}"))
+    log.rename(log.with_name(f"{log.name}.1"))
+    log.touch()
+
+
+def copytruncate(log: Path, to: str = ".1") -> None:
+    shutil.copyfile(log, log.with_name(log.name + to))
+    os.truncate(log, 0)
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class TestReading:
+    def test_a_file_is_read_from_its_beginning(self, log: Path, following: Following) -> None:
+        append(log, "one\ntwo\n")
+        assert following.read() == "one\ntwo\n"
+
+    def test_what_is_appended_is_read_once(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        assert following.read() == "one\n"
+        append(log, "two\n")
+        assert following.read() == "two\n"
+        assert following.read(times=3) == ""
+
+    def test_a_file_may_come_later(self, log: Path, following: Following) -> None:
+        assert told(following.look()) == ""
+        assert following.source.status.state is State.WAITING
+        assert "does not exist yet" in following.source.status.message
+        append(log, "one\n")
+        assert following.read() == "one\n"
+        assert following.source.status.state is State.READING
+
+    def test_so_may_its_folder(self, tmp_path: Path) -> None:
+        following = Following(FileSource(tmp_path / "later" / "vllm.log"))
+        assert following.read() == ""
+        (tmp_path / "later").mkdir()
+        append(tmp_path / "later" / "vllm.log", "one\n")
+        assert following.read() == "one\n"
+        following.source.close()
+
+    def test_a_line_without_its_end_is_handed_over_as_far_as_it_goes(self, log: Path, following: Following) -> None:
+        append(log, "par")
+        assert following.read() == "par"
+        append(log, "tial\n")
+        assert following.read() == "tial\n"
+
+    def test_a_character_may_be_cut_between_two_looks(self, log: Path, following: Following) -> None:
+        for byte in "中".encode():
+            with log.open("ab") as file:
+                file.write(bytes([byte]))
+            assert [event.data for event in following.look() if isinstance(event, Chunk)] == [bytes([byte])]
+
+    def test_a_new_line_is_visible_within_the_time_of_a_look(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        assert following.source.delay(following.now) == pytest.approx(LOOK_S)
+        assert LOOK_S < 0.3
+
+    def test_a_poll_reads_no_more_than_a_block_and_asks_to_be_called_again(self, log: Path) -> None:
+        log.write_bytes(b"x" * (3 * READ_BYTES + 1))
+        source = FileSource(log)
+        sizes = []
+        source.poll(0.0)
+        while source.delay(0.0) == 0:
+            sizes += [len(event.data) for event in source.poll(0.0) if isinstance(event, Chunk)]
+        assert sizes == [READ_BYTES, READ_BYTES, READ_BYTES, 1]
+        source.close()
+
+    def test_polling_before_the_next_look_does_nothing(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "two\n")
+        assert following.source.poll(following.now) == []
+
+    def test_every_state_is_told_once(self, log: Path, following: Following) -> None:
+        assert len(following.look(times=5)) == 1
+        append(log, "one\n")
+        assert len(following.look(times=5)) == 2  # the text, and that it reads
+
+
+class TestRotation:
+    def test_rename_and_create(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        events = following.look()
+        assert told(events) == "|two\n"
+        assert boundaries(events) == ["new-file"]
+        assert following.source.status.rotations == 1
+
+    def test_rename_with_a_look_before_the_new_file_is_there(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm.log.1"))
+        assert following.read() == ""
+        assert following.source.status.state is State.WAITING
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_a_new_file_may_hold_the_same_text(self, log: Path, following: Following) -> None:
+        append(log, "same\n")
+        following.read()
+        rotate(log)
+        append(log, "same\n")
+        assert following.read() == "|same\n"
+
+    def test_the_old_file_is_read_to_its_end_first(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "last words\n")
+        rotate(log)
+        append(log, "two\n")
+        assert following.read() == "last words\n|two\n"
+
+    def test_a_process_that_keeps_its_old_file_is_still_read(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        old = log.with_name("vllm.log.1")
+        append(old, "still here\n")
+        assert following.read() == "still here\n"
+
+    def test_so_it_is_when_another_writes_to_the_new_one_already(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "new\n")
+        assert following.read() == "|new\n"
+        append(log.with_name("vllm.log.1"), "late\n")
+        append(log, "newer\n")
+        assert following.read() == "late\nnewer\n"
+
+    def test_late_lines_never_stand_inside_a_line(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "half")
+        assert following.read() == "|half"
+        append(log.with_name("vllm.log.1"), "late\nunfinished")
+        assert following.read() == ""
+        append(log, " line\n")
+        assert following.read(times=2) == " line\nlate\n"
+
+    def test_the_old_file_is_let_go_after_a_while(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        following.read()
+        held = open_descriptors()
+        following.now += LINGER_S
+        following.look()
+        assert open_descriptors() == held - 1
+
+    def test_what_came_into_it_afterwards_is_found_at_the_next_rotation(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        following.read()
+        following.now += LINGER_S
+        following.look()
+        append(log.with_name("vllm.log.1"), "much later\n")
+        rotate(log)
+        append(log, "three\n")
+        assert following.read() == "|much later\n|three\n"
+
+    def test_two_rotations_between_two_looks(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "one more\n")
+        rotate(log)
+        append(log, "two\n")
+        rotate(log)
+        append(log, "three\n")
+        assert following.read() == "one more\n|two\n|three\n"
+        assert following.source.status.rotations == 2
+
+    def test_five_rotations_between_two_looks(self, log: Path, following: Following) -> None:
+        append(log, "0\n")
+        following.read()
+        for number in range(1, 6):
+            rotate(log)
+            append(log, f"{number}\n")
+        assert following.read() == "|1\n|2\n|3\n|4\n|5\n"
+
+    def test_dated_names(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm-20261128.log"))
+        append(log, "two\n")
+        log.rename(log.with_name("vllm-20261129.log"))
+        append(log, "three\n")
+        assert following.read() == "|two\n|three\n"
+
+    def test_a_rotated_file_that_was_packed_meanwhile(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm.log.2"))
+        log.with_name("vllm.log.1.gz").write_bytes(gzip.compress(b"two\n"))
+        append(log, "three\n")
+        assert following.read() == "|two\n|three\n"
+
+    def test_the_packed_copy_of_a_file_that_was_read_is_not_read_again(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.with_name("vllm.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_a_broken_packed_file_is_counted_and_passed_over(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm.log.2"))
+        log.with_name("vllm.log.1.gz").write_bytes(gzip.compress(b"two\n" * 9999)[:40])
+        append(log, "three\n")
+        assert following.read().endswith("|three\n")
+        assert following.source.status.read_errors == 1
+
+    def test_older_files_that_stood_there_before_are_not_read(self, log: Path, following: Following) -> None:
+        append(log.with_name("vllm.log.1"), "yesterday\n")
+        append(log, "one\n")
+        assert following.read() == "one\n"
+        rotate(log)
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_other_programs_logs_are_not_read(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        for name in ("vllm.log.err", "vllm.log-decode", "vllm.logger.1", "other.log.1", "vllm.log.1.swp"):
+            append(log.with_name(name), "foreign\n")
+        rotate(log)
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_a_file_number_that_is_used_again_is_another_file(
+        self, log: Path, following: Following, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        append(log.with_name("vllm.log.1"), "yesterday\n")
+        append(log, "one\n")
+        following.read()
+        reused = tracked.identity_of(log.with_name("vllm.log.1").stat())
+        log.with_name("vllm.log.1").unlink()
+        log.rename(log.with_name("vllm.log.2"))
+        append(log, "two\n")
+        fresh = tracked.identity_of(log.stat())
+        log.rename(log.with_name("vllm.log.1"))
+        append(log, "three\n")
+        real = tracked.identity_of
+        monkeypatch.setattr(
+            "kvguard.sources.rotated.identity_of",
+            lambda status: reused if real(status) == fresh else real(status),
+        )
+        assert following.read() == "|two\n|three\n"
+
+
+class TestDeletion:
+    def test_deleted_and_written_anew(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.unlink()
+        assert following.read() == ""
+        assert "was removed" in following.source.status.message
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_a_deleted_file_that_is_still_written_to_is_still_read(self, log: Path, following: Following) -> None:
+        with log.open("a") as file:
+            file.write("one\n")
+            file.flush()
+            following.read()
+            log.unlink()
+            file.write("two\n")
+        assert following.read() == "two\n"
+
+    def test_another_file_moved_over_the_name(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log.with_name("staged"), "two\n")
+        log.with_name("staged").rename(log)
+        assert following.read() == "|two\n"
+
+
+class TestTruncation:
+    def test_cut_to_nothing(self, log: Path, following: Following) -> None:
+        append(log, "one\ntwo\n")
+        following.read()
+        os.truncate(log, 0)
+        append(log, "3\n")
+        events = following.look()
+        assert told(events) == "|3\n"
+        assert boundaries(events) == ["truncated"]
+        assert following.source.status.truncations == 1
+
+    def test_cut_and_grown_past_the_old_place_between_two_looks(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.write_text("three\nfour\nfive\n")
+        assert following.read() == "|three\nfour\nfive\n"
+
+    def test_cut_and_grown_to_the_very_same_size(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.write_text("two\n")
+        assert following.read() == "|two\n"
+
+    def test_copytruncate_loses_nothing_that_is_in_the_copy(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "unread\n")
+        copytruncate(log)
+        append(log, "two\n")
+        assert following.read() == "unread\n|two\n"
+
+    def test_nor_when_the_copy_was_packed_already(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "unread\n")
+        log.with_name("vllm.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+        os.truncate(log, 0)
+        append(log, "two\n")
+        assert following.read() == "unread\n|two\n"
+
+    def test_two_copytruncates_between_two_looks(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "unread\n")
+        copytruncate(log, ".2")
+        append(log, "two\n")
+        copytruncate(log, ".1")
+        append(log, "three\n")
+        assert following.read() == "unread\n|two\n|three\n"
+
+    def test_a_copy_made_before_the_cut_is_seen_is_not_read_twice(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        shutil.copyfile(log, log.with_name("vllm.log.1"))
+        append(log, "between\n")
+        assert following.read() == "between\n"
+        os.truncate(log, 0)
+        append(log, "two\n")
+        assert following.read() == "|two\n"
+
+    def test_a_process_that_does_not_append_leaves_a_hole_which_is_not_read(
+        self, log: Path, following: Following
+    ) -> None:
+        with log.open("w") as file:
+            file.write("x" * 1_000_000 + "\n")
+            file.flush()
+            following.read()
+            os.truncate(log, 0)
+            file.write("after\n")
+            file.flush()
+            assert following.read() == "|after\n"
+            assert log.stat().st_size == 1_000_007
+            file.write("more\n")
+        assert following.read() == "more\n"
+
+    def test_only_the_end_cut_off_is_read_again_rather_than_lost(self, log: Path, following: Following) -> None:
+        append(log, "one\ntwo\n")
+        following.read()
+        os.truncate(log, 4)
+        append(log, "new\n")
+        assert following.read() == "|one\nnew\n"
+
+    def test_a_cut_while_reading_a_large_file(self, log: Path) -> None:
+        log.write_bytes(b"a" * (2 * READ_BYTES))
+        source = FileSource(log)
+        source.poll(0.0)
+        assert len(source.poll(0.0)[0].data) == READ_BYTES
+        log.write_text("new\n")
+        assert told(Following(source).look()) == "|new\n"
+        source.close()
+
+
+class TestSymlinks:
+    def test_a_link_that_is_switched(self, log: Path, following: Following) -> None:
+        first, second = log.with_name("first"), log.with_name("second")
+        append(first, "same\n")
+        append(second, "same\n")
+        log.symlink_to(first)
+        assert following.read() == "same\n"
+        log.unlink()
+        log.symlink_to(second)
+        assert following.read() == "|same\n"
+
+    def test_with_a_look_while_there_is_none(self, log: Path, following: Following) -> None:
+        append(log.with_name("first"), "one\n")
+        log.symlink_to("first")
+        following.read()
+        log.unlink()
+        assert following.read() == ""
+        append(log.with_name("second"), "two\n")
+        log.symlink_to("second")
+        assert following.read() == "|two\n"
+
+    def test_a_link_that_leads_nowhere_yet(self, log: Path, following: Following) -> None:
+        log.symlink_to("target")
+        assert following.read() == ""
+        append(log.with_name("target"), "one\n")
+        assert following.read() == "one\n"
+
+    def test_switched_twice_between_two_looks(self, tmp_path: Path, log: Path, following: Following) -> None:
+        pod = tmp_path / "pod"
+        pod.mkdir()
+        append(pod / "0.log", "one\n")
+        log.symlink_to(pod / "0.log")
+        following.read()
+        for number, text in enumerate(("two\n", "three\n"), start=1):
+            append(pod / f"{number}.log", text)
+            log.unlink()
+            log.symlink_to(pod / f"{number}.log")
+        assert following.read() == "|two\n|three\n"
+
+    def test_a_loop_of_links_is_told(self, log: Path, following: Following) -> None:
+        log.symlink_to(log.name)
+        following.look()
+        assert following.source.status.state is State.FAILING
+
+
+class TestTrouble:
+    @pytest.fixture
+    def fault(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, OSError | None]:
+        """System calls that fail as long as an error stands here."""
+        faults: dict[str, OSError | None] = {}
+
+        def failing(name: str) -> object:
+            real = getattr(os, name)
+
+            def call(*arguments: object) -> object:
+                if error := faults.get(name):
+                    raise error
+                return real(*arguments)
+
+            return call
+
+        for name in ("pread", "open"):
+            monkeypatch.setattr(tracked.os, name, failing(name))
+        return faults
+
+    def test_permission_denied_then_granted(
+        self, log: Path, following: Following, fault: dict[str, OSError | None]
+    ) -> None:
+        append(log, "one\n")
+        fault["open"] = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        assert following.read(times=2) == ""
+        status = following.source.status
+        assert (status.state, status.read_errors) == (State.FAILING, 2)
+        assert status.message == f"{log}: permission denied: make it readable for this user"
+        fault["open"] = None
+        assert following.read() == "one\n"
+        assert following.source.status.state is State.READING
+
+    def test_a_read_error_is_counted_and_tried_again_at_the_same_place(
+        self, log: Path, following: Following, fault: dict[str, OSError | None]
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "two\n")
+        fault["pread"] = OSError(errno.EIO, os.strerror(errno.EIO))
+        assert following.read(times=3) == ""
+        assert following.source.delay(following.now) == pytest.approx(RETRY_S)
+        assert following.source.status.read_errors == 3
+        assert "Input/output error" in following.source.status.message
+        fault["pread"] = None
+        assert following.read(times=2) == "two\n"
+        assert following.source.status.rotations == 0
+
+    def test_a_file_system_that_went_away_and_came_back_under_another_number(
+        self, log: Path, following: Following, fault: dict[str, OSError | None]
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        fault["pread"] = OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        following.look()
+        fault["pread"] = None
+        content = log.read_text()
+        log.rename(log.with_name("gone"))
+        append(log, content + "two\n")
+        assert following.read(times=2) == "two\n"
+
+    def test_and_with_another_log_in_it(
+        self, log: Path, following: Following, fault: dict[str, OSError | None]
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        fault["pread"] = OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        following.look()
+        fault["pread"] = None
+        log.unlink()
+        append(log, "two\n")
+        assert following.read(times=2) == "|two\n"
+
+    def test_a_folder_in_its_place(self, log: Path, following: Following) -> None:
+        log.mkdir()
+        following.look()
+        assert following.source.status.message == f"{log}: is a directory: name the log file in it"
+
+    def test_a_named_pipe_in_its_place_does_not_hold_us(self, log: Path, following: Following) -> None:
+        os.mkfifo(log)
+        following.look()
+        assert following.source.status.message == f"{log}: cannot be read (not a regular file)"
+
+    def test_what_was_read_in_the_same_step_as_an_error_is_not_lost(
+        self, log: Path, following: Following, fault: dict[str, OSError | None]
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "two\n")
+        log.rename(log.with_name("vllm.log.1"))
+        append(log, "three\n")
+        fault["open"] = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        assert following.read() == "two\n"
+        fault["open"] = None
+        assert following.read() == "|three\n"
+
+
+def test_the_status_says_what_was_read_and_when(log: Path, following: Following) -> None:
+    append(log, "one\n")
+    following.look()
+    status = following.source.status
+    assert (status.name, status.bytes_read, status.last_read) == (str(log), 4, following.now)
+    assert status.since is not None
+    assert status.since <= following.now

@@ -1,0 +1,104 @@
+"""Bytes piped in, and the two ways to wait for them."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kvguard.errors import SourceError
+from kvguard.sources.pipe import PipeSource
+from kvguard.sources.source import Chunk, SourceEvent, State
+from kvguard.sources.wait import arrivals, arrivals_in_loop
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@pytest.fixture
+def source(fifo: Path) -> Iterator[PipeSource]:
+    source = PipeSource(str(fifo))
+    yield source
+    source.close()
+
+
+def text(events: list[SourceEvent]) -> bytes:
+    return b"".join(event.data for event in events if isinstance(event, Chunk))
+
+
+def test_a_pipe_without_a_writer_waits(source: PipeSource) -> None:
+    assert [event.state for event in source.poll(1.0)] == [State.WAITING]
+    assert source.poll(2.0) == []
+    assert source.status.since == 1.0
+
+
+def test_a_pipe_is_read_as_it_comes_and_ends_with_its_writer(source: PipeSource, fifo: Path) -> None:
+    with fifo.open("wb", buffering=0) as writer:
+        writer.write(b"one\ntw")
+        assert text(list(source.poll(1.0))) == b"one\ntw"
+        assert source.poll(2.0) == ()
+        writer.write(b"o\n")
+        assert text(list(source.poll(3.0))) == b"o\n"
+    assert [event.state for event in source.poll(4.0)] == [State.ENDED]
+    assert source.poll(5.0) == ()
+    assert (source.status.bytes_read, source.status.last_read) == (8, 3.0)
+
+
+def test_it_is_left_blocking_for_the_others_who_share_it(source: PipeSource) -> None:
+    reader, writer = os.pipe()
+    saved = os.dup(0)
+    os.dup2(reader, 0)
+    shared = PipeSource()
+    assert os.get_blocking(0)
+    shared.close()
+    os.dup2(saved, 0)
+    for descriptor in (reader, writer, saved):
+        os.close(descriptor)
+
+
+def test_a_pipe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such file"):
+        PipeSource(str(tmp_path / "none"))
+
+
+def test_driving_it_to_its_end(source: PipeSource, fifo: Path) -> None:
+    with fifo.open("wb", buffering=0) as writer:
+        steps = arrivals(source)
+        writer.write(b"one\n")
+        assert text(list(next(steps))) == b"one\n"
+        writer.write(b"two\n")
+        assert text(list(next(steps))) == b"two\n"
+    assert [event.state for event in next(steps)] == [State.ENDED]
+    with pytest.raises(StopIteration):
+        next(steps)
+
+
+def test_driving_it_in_an_event_loop(source: PipeSource, fifo: Path) -> None:
+    async def drive() -> list[SourceEvent]:
+        told: list[SourceEvent] = []
+        with fifo.open("wb", buffering=0) as writer:
+            writer.write(b"one\n")
+            asyncio.get_running_loop().call_later(0.01, lambda: (writer.write(b"two\n"), writer.close()))
+            async for events in arrivals_in_loop(source):
+                told += events
+        return told
+
+    assert text(asyncio.run(drive())) == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("place", ["file", "/dev/null"])
+def test_what_an_event_loop_cannot_wait_for_is_read_at_once(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "redirected"
+    path.write_bytes(b"one\n")
+    source = PipeSource(str(path) if place == "file" else place)
+
+    async def drive() -> bytes:
+        return text([event async for events in arrivals_in_loop(source) for event in events])
+
+    assert source.fileno() is None
+    assert asyncio.run(drive()) == (b"one\n" if place == "file" else b"")
+    source.close()
