@@ -1,0 +1,146 @@
+"""The JSON report: every face's one document, in base units, `null` where the log does not say.
+
+Its keys are a contract, only ever added to; `stored_report.py` reads it back.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from kvguard.render.log_text import escape_unshown, masked_deep
+from kvguard.render.probe_budget import probe_budget
+from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
+from kvguard.startup.report import (
+    Capacity,
+    CapacityReport,
+    DeploymentCapacity,
+    Failure,
+    Phase,
+    Place,
+    Runtime,
+    Start,
+    StartSummary,
+)
+from kvguard.version import __version__
+
+KIND = "report"
+SCHEMA_VERSION = 1
+
+
+def render_json(document: Mapping[str, Any]) -> str:
+    """The document as it stands on stdout and in files: indented, UTF-8, no raw control of a terminal in it."""
+    return escape_unshown(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """The report of a judged start."""
+    return _document(verdict.report, verdict.warnings, verdict)
+
+
+def report_document(report: CapacityReport) -> dict[str, Any]:
+    """The report of a start that nobody judged: `verdict` is null, warnings have their default severity."""
+    found = report.start.warnings if report.start else ()
+    default = Severity.WARN
+    warnings = [JudgedWarning(w.code, DEFAULT_SEVERITIES.get(w.code, default), w.message, w.place) for w in found]
+    return _document(report, warnings, None)
+
+
+def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict: Verdict | None) -> dict[str, Any]:
+    outcome = verdict.outcome if verdict else None
+    document = {
+        "kind": KIND,
+        "schema_version": SCHEMA_VERSION,
+        "kvguard_version": __version__,
+        "sources": list(report.sources),
+        "verdict": _verdict(verdict) if verdict else None,
+        "checks": [_check(check) for check in verdict.checks] if verdict else [],
+        "levers": [_lever(lever) for lever in verdict.levers] if verdict else [],
+        "starts": report.starts,
+        "history": [_summary(start, report, outcome) for start in report.history],
+        "start": _start(report.start, warnings) if report.start else None,
+        "lines": {fact: _place(place) for fact, place in report.start.lines.items()} if report.start else {},
+        "unrecognized": [{"text": line.text, **_place(line.place)} for line in report.unrecognized],
+        "log": _flat(report.counts),
+    }
+    return {key: masked_deep(value) for key, value in document.items()}
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {"outcome": verdict.outcome, "reasons": [_reason(reason) for reason in verdict.reasons]}
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {"code": reason.code, "message": reason.message, **_place(reason.place)}
+
+
+def _check(check: CheckResult) -> dict[str, Any]:
+    names = ("objective", "unit", "kind", "stage", "observed", "low", "high", "target", "outcome", "reason", "remedy")
+    return {
+        **{name: getattr(check, name) for name in names},
+        **_place(check.place),
+        "levers": [_lever(lever) for lever in check.levers],
+    }
+
+
+def _lever(lever: Lever) -> dict[str, Any]:
+    return _flat(lever)
+
+
+def _summary(summary: StartSummary, report: CapacityReport, newest: Outcome | None) -> dict[str, Any]:
+    """An earlier start was never judged here: a failed one is a fail, of another one the outcome is not known."""
+    is_newest = report.start is not None and summary.index == report.start.index
+    outcome = newest if is_newest else (Outcome.FAIL if summary.phase is Phase.FAILED else None)
+    return {"index": summary.index, "phase": summary.phase, "outcome": outcome, **_flat(summary, "index", "phase")}
+
+
+def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
+    nested = {"capacity", "engines", "memory", "timings", "runtime", "failure", "warnings", "missing", "lines"}
+    budget = probe_budget(start.timings)
+    return {
+        **_flat(start, *nested, "first_place", "last_place", "arguments"),
+        "capacity": _deployment(start.capacity),
+        "engines": [_capacity(engine) for engine in start.engines],
+        "memory": _flat(start.memory),
+        "timings": _flat(start.timings),
+        "failure": _failure(start.failure) if start.failure else None,
+        "warnings": [
+            {"code": w.code, "severity": w.severity, "message": w.message, **_place(w.place)} for w in warnings
+        ],
+        "runtime": _runtime(start.runtime),
+        "missing": list(start.missing),
+        "arguments": dict(start.arguments),
+        "startup_probe": _flat(budget) if budget else None,
+        "first_line": _place(start.first_place),
+        "last_line": _place(start.last_place),
+    }
+
+
+def _capacity(capacity: Capacity) -> dict[str, Any]:
+    return {
+        **_flat(capacity, "rounding", "derived"),
+        "rounding": dict(capacity.rounding),
+        "derived": {name: _flat(figure) for name, figure in capacity.derived.items()},
+    }
+
+
+def _deployment(capacity: DeploymentCapacity) -> dict[str, Any]:
+    return {**_capacity(capacity.weakest), **_flat(capacity, "weakest")}
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {**_flat(failure, "place"), **_place(failure.place)}
+
+
+def _runtime(runtime: Runtime) -> dict[str, Any]:
+    return {**_flat(runtime, "place"), **_place(runtime.place)}
+
+
+def _place(place: Place | None) -> dict[str, Any]:
+    return {"source": place.source if place else None, "line": place.line if place else None}
+
+
+def _flat(value: Any, *without: str) -> dict[str, Any]:
+    """The fields of a dataclass by their names: these names are the report's keys."""
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}

@@ -1,0 +1,79 @@
+"""JUnit XML: an objective is a test case; a miss is a failure, what could not be told is an error, never a pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kvguard.render.layout import Terminal
+from kvguard.render.log_text import shown
+from kvguard.render.quantities import show_observed, show_target
+from kvguard.render.start_facts import PHASE_WORDS, origin_line
+from kvguard.slo.objectives import Severity
+from kvguard.slo.verdict import CheckResult, Outcome, Verdict
+from kvguard.startup.report import Phase, Place
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+RESULT_TAGS: dict[Outcome, str | None] = {Outcome.PASS: None, Outcome.FAIL: "failure", Outcome.UNKNOWN: "error"}
+"""The element inside a test case for each outcome; a pass has none."""
+
+
+def render_junit(verdict: Verdict, terminal: Terminal) -> str:
+    """One suite: the start itself, each objective, and each warning that the SLO counts as a miss."""
+    from xml.etree import ElementTree  # loaded when XML is asked for
+
+    report = verdict.report
+    cases = [_start_case(verdict), *(_check_case(check) for check in verdict.checks)]
+    cases += [
+        _case("warning", warning.code, Outcome.FAIL, warning.message, "", warning.place)
+        for warning in verdict.warnings
+        if warning.severity is Severity.FAIL
+    ]
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "skipped": "0",
+    }
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "kvguard", **counts, "time": "0"})
+    suite.extend(cases)
+    ElementTree.SubElement(suite, "system-out").text = origin_line(report)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _start_case(verdict: Verdict) -> Element:
+    """The start as a case of its own: it carries the verdict where no objective does."""
+    outcomes = {check.outcome for check in verdict.checks}
+    by_warning = any(warning.severity is Severity.FAIL for warning in verdict.warnings)
+    explained = verdict.outcome in outcomes or (verdict.outcome is Outcome.FAIL and by_warning)
+    start = verdict.report.start
+    failed = start is not None and start.phase is Phase.FAILED
+    outcome = Outcome.FAIL if failed else (Outcome.PASS if explained else verdict.outcome)
+    reason = verdict.reasons[0] if verdict.reasons else None
+    phase = PHASE_WORDS[start.phase if start else Phase.NONE]
+    return _case(
+        "start", "start", outcome, reason.message if reason else phase, phase, reason.place if reason else None
+    )
+
+
+def _check_case(check: CheckResult) -> Element:
+    figures = f"observed {show_observed(check)}, target {show_target(check)}"
+    detail = f"{figures}\n{shown(check.remedy)}" if check.remedy else figures
+    return _case(check.stage, check.objective, check.outcome, check.reason, detail, check.place)
+
+
+def _case(group: str, name: str, outcome: Outcome, message: str, detail: str, place: Place | None) -> Element:
+    from xml.etree import ElementTree
+
+    attributes = {"classname": f"kvguard.{group}", "name": name, "time": "0"}
+    if place is not None:
+        attributes |= {"file": shown(place.source), "line": str(place.line)}
+    case = ElementTree.Element("testcase", attributes)
+    tag = RESULT_TAGS[outcome]
+    if tag is not None:
+        text = shown(message, 2000)
+        ElementTree.SubElement(case, tag, {"message": text, "type": outcome}).text = f"{text}\n{detail}".rstrip()
+    return case

@@ -1,0 +1,66 @@
+"""The memory parts drawn to scale: one bar, cut into a line a part, each beginning where the one before it ends."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
+from kvguard.render.memory_parts import PartKind, memory_parts
+from kvguard.startup.report import Start
+from kvguard.units import format_bytes
+
+_GLYPHS: Mapping[PartKind, tuple[str, Tone]] = MappingProxyType(
+    {
+        PartKind.TAKEN: ("█", Tone.PLAIN),
+        PartKind.KV_CACHE: ("█", Tone.ACCENT),
+        PartKind.UNNAMED: ("▒", Tone.QUIET),
+        PartKind.OUTSIDE: ("░", Tone.QUIET),
+    }
+)
+_SLIVER = "▏"
+"""Stands for a part that is there and too small for a column of its own."""
+SHORTEST, LONGEST = 12, 64
+"""Columns of the bar: below, it shows nothing; above, it only gets long."""
+
+
+def memory_bar(start: Start, terminal: Terminal, indent: str) -> list[str]:
+    """The lines of the drawing, its title first; nothing where the log names too little."""
+    parts = memory_parts(start)
+    if not parts:
+        return []
+    labels = [(part.name, format_bytes(part.size).replace("-", "−")) for part in parts]
+    room = (
+        terminal.width - len(indent) - max(len(name) for name, _ in labels) - max(len(size) for _, size in labels) - 4
+    )
+    bars = staircase([part.size for part in parts], max(SHORTEST, min(room, LONGEST)))
+    rows = []
+    for part, (name, size), (blank, length) in zip(parts, labels, bars, strict=True):
+        glyph, tone = _GLYPHS[part.kind]
+        drawn = glyph * length if length else (_SLIVER if part.size > 0 else "")
+        bold = Tone.STRONG if part.kind is PartKind.KV_CACHE else Tone.PLAIN
+        rows.append([Cell(name, bold), Cell(size, bold, right=True), Cell(" " * blank + drawn, tone)])
+    title = [terminal.paint(line, Tone.STRONG) for line in wrap(_title(start), terminal.width)]
+    return [*title, *columns(rows, terminal, indent)]
+
+
+def staircase(sizes: Sequence[float], width: int) -> list[tuple[int, int]]:
+    """Each part's first column and its length; the edges are rounded, so that the lengths add up to the width."""
+    whole = sum(size for size in sizes if size > 0)
+    bars, edge = [], 0.0
+    for size in sizes:
+        first = round(edge / whole * width) if whole else 0
+        edge += max(size, 0)
+        bars.append((first, (round(edge / whole * width) if whole else 0) - first))
+    return bars
+
+
+def _title(start: Start) -> str:
+    memory = start.memory
+    many = (start.tensor_parallel_size or 1) * (start.pipeline_parallel_size or 1) > 1 or len(start.engines) > 1
+    title = "GPU memory of the tightest rank" if many else "GPU memory"
+    if memory.total_gpu is None:
+        return f"{title}, as far as the log names it"
+    utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
+    if utilization is None or memory.usable is None:
+        return f"{title}: {format_bytes(memory.total_gpu)}"
+    budget = format_bytes(memory.usable)
+    return f"{title}: {format_bytes(memory.total_gpu)}, of which {budget} for vLLM (utilization {utilization:g})"

@@ -1,0 +1,68 @@
+"""Where one rank's GPU memory went: the parts that the log names, in the order in which vLLM takes them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kvguard.startup.report import Memory, Start
+from kvguard.units import GIB
+
+NOISE_BYTES = 0.05 * GIB
+"""Sums of figures with two decimals are off by this much at most: five of them, each by half of its last place."""
+
+
+class PartKind(StrEnum):
+    """What a part means to the reader."""
+
+    TAKEN = "taken"
+    KV_CACHE = "kv_cache"
+    UNNAMED = "unnamed"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stretch of the bar; `size` in bytes of one rank, negative where the KV cache lacks that much."""
+
+    name: str
+    kind: PartKind
+    size: float
+
+
+def memory_parts(start: Start) -> tuple[Part, ...]:
+    """The parts of the tightest rank's memory that add up to the whole GPU, or to what the log names of it.
+
+    The engine's own figures stand in where the memory profile has none. Empty unless the KV cache and at least one
+    other part are known: a bar of one part says nothing.
+    """
+    memory, weakest = start.memory, start.capacity.weakest
+    kv_cache = memory.kv_cache if memory.kv_cache is not None else weakest.kv_cache_bytes
+    weights = memory.weights if memory.weights is not None else weakest.weights_bytes
+    if kv_cache is None:
+        return ()
+    taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(memory, weights) if size is not None]
+    inside = sum(part.size for part in taken) + kv_cache
+    budget = [*taken, *_unnamed(memory, inside), Part("KV cache", PartKind.KV_CACHE, kv_cache)]
+    outside = _outside(memory)
+    return tuple(budget + outside) if len(budget) + len(outside) > 1 else ()
+
+
+def _taken(memory: Memory, weights: int | None) -> list[tuple[str, int | None]]:
+    if memory.consumed is not None and (weights is None or memory.non_torch is None):
+        named: list[tuple[str, int | None]] = [("weights and non-torch", memory.consumed)]
+    else:
+        named = [("weights", weights), ("non-torch", memory.non_torch)]
+    return [*named, ("activation peak", memory.activation_peak), ("CUDA graphs", memory.cuda_graphs_estimated)]
+
+
+def _unnamed(memory: Memory, inside: float) -> list[Part]:
+    """What the budget holds beyond the parts that the log names."""
+    if memory.usable is None or memory.usable - inside <= NOISE_BYTES:
+        return []
+    return [Part("not itemised", PartKind.UNNAMED, memory.usable - inside)]
+
+
+def _outside(memory: Memory) -> list[Part]:
+    """What `gpu_memory_utilization` leaves: room for others, and for CUDA graphs where vLLM did not plan for them."""
+    if memory.total_gpu is None or memory.usable is None or memory.total_gpu <= memory.usable:
+        return []
+    return [Part("outside the budget", PartKind.OUTSIDE, memory.total_gpu - memory.usable)]

@@ -1,0 +1,100 @@
+"""What a start was, in words that every readable face shares: model, sizes, phase, time, and what was refused."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kvguard.render.log_text import shown
+from kvguard.startup.report import CapacityReport, Failure, Phase, Place, Start, Timings
+from kvguard.units import format_bytes, format_seconds
+
+PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
+    {
+        Phase.NONE: "nothing of a start seen",
+        Phase.LOADING: "still loading",
+        Phase.PROFILING: "still profiling",
+        Phase.ALLOCATED: "KV cache allocated, not ready yet",
+        Phase.READY: "ready",
+        Phase.FAILED: "failed",
+        Phase.STOPPED: "stopped",
+    }
+)
+"""Each phase as a person would say it."""
+
+
+def place_of(place: Place | None, report: CapacityReport) -> str:
+    """Where a fact stands: the line, with the file's name where several were read; empty where nowhere."""
+    if place is None:
+        return ""
+    return f"line {place.line}" if len(report.sources) < 2 else f"{shown(place.source)}:{place.line}"
+
+
+def identity(start: Start) -> list[str]:
+    """What was started, in a few words each; what the log does not say is left out."""
+    sizes = (
+        ("TP", start.tensor_parallel_size),
+        ("PP", start.pipeline_parallel_size),
+        ("DP", start.data_parallel_size),
+    )
+    facts = [
+        f"vLLM {start.vllm_version}" if start.vllm_version else None,
+        start.model,
+        f"context {start.max_model_len:,} tokens" if start.max_model_len else None,
+        f"KV cache dtype {start.kv_cache_dtype}" if start.kv_cache_dtype else None,
+        f"quantization {start.quantization}" if start.quantization else None,
+        *(f"{name} {size}" for name, size in sizes if size is not None and size > 1),
+    ]
+    return [shown(fact, 120) for fact in facts if fact]
+
+
+def origin_line(report: CapacityReport) -> str:
+    """Which log was read, and which of its starts is meant."""
+    names = ", ".join(shown(name, 120) for name in report.sources) or "log"
+    start = report.start
+    if start is None:
+        return f"{names}: {PHASE_WORDS[Phase.NONE]}"
+    phase = PHASE_WORDS[start.phase]
+    if start.phase is Phase.READY and start.timings.ready is not None:
+        phase = f"ready after {format_seconds(start.timings.ready)}"
+    if report.starts > 1:
+        where = f", from line {start.first_place.line}" if start.first_place else ""
+        return f"{names}: {phase} · the newest of {report.starts} starts{where}"
+    return f"{names}: {phase}"
+
+
+def refusal(failure: Failure) -> list[tuple[str, str]]:
+    """What a refused start asked for and what fits, where its message has the numbers."""
+    asked = [
+        _tokens(failure.requested_max_model_len, " of context"),
+        _size(failure.needed_bytes, " of KV cache"),
+    ]
+    fits = [
+        _tokens(failure.kv_cache_tokens, " in the KV cache"),
+        _size(failure.available_bytes, " of KV cache"),
+        _tokens(failure.estimated_max_model_len, " of context, by vLLM's estimate"),
+    ]
+    rows = [("Asked for", ", ".join(filter(None, asked))), ("What fits", ", ".join(filter(None, fits)))]
+    if failure.transient:
+        rows.append(("Passing?", "another process holds memory: it may start once that one has let go"))
+    return [(name, text) for name, text in rows if text]
+
+
+def timing_line(timings: Timings) -> str | None:
+    """The seconds of a start, part by part; `None` where the log has none."""
+    named = (
+        ("load", timings.load),
+        ("compile", timings.compile),
+        ("profile", timings.profile),
+        ("CUDA graphs", timings.graphs),
+        ("engine init", timings.init),
+        ("ready", timings.ready),
+    )
+    parts = [f"{name} {format_seconds(seconds)}" for name, seconds in named if seconds is not None]
+    return " · ".join(parts) if parts else None
+
+
+def _tokens(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{count:,} tokens{what}"
+
+
+def _size(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{format_bytes(count)}{what}"

@@ -1,0 +1,253 @@
+"""The report a person reads in a terminal: the verdict, each objective, where the memory went, what to do."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from kvguard.render.layout import Cell, Terminal, Tone, columns, cut, wrap
+from kvguard.render.log_text import shown
+from kvguard.render.memory_bar import memory_bar
+from kvguard.render.probe_budget import probe_budget_line
+from kvguard.render.quantities import show, show_observed, show_target
+from kvguard.render.start_facts import identity, origin_line, place_of, refusal, timing_line
+from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Verdict
+from kvguard.startup.report import Capacity, CapacityReport, Start
+
+OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
+    {
+        Outcome.PASS: ("PASS", "✔", Tone.GOOD),
+        Outcome.FAIL: ("FAIL", "✘", Tone.BAD),
+        Outcome.UNKNOWN: ("UNKNOWN", "?", Tone.DOUBT),
+    }
+)
+"""How an outcome is written over the page, before an objective, and in which colour."""
+
+SEVERITY_TONES: Mapping[Severity, tuple[str, Tone]] = MappingProxyType(
+    {
+        Severity.FAIL: ("✘", Tone.BAD),
+        Severity.WARN: ("!", Tone.DOUBT),
+        Severity.NOTE: ("·", Tone.QUIET),
+        Severity.IGNORE: ("", Tone.PLAIN),
+    }
+)
+"""The mark before a warning; an ignored one is not shown."""
+
+INDENT = "  "
+WIDEST_CELL = 32
+"""Columns of one cell of a table: a name that vLLM prints has less."""
+
+
+def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
+    """The page of a judged start."""
+    report = verdict.report
+    sections = [
+        _headline(verdict, terminal),
+        *_what_it_was(report, terminal),
+        _objectives(verdict, terminal),
+        *_figures(report, terminal),
+        _warnings(verdict.warnings, report, terminal),
+        _levers(verdict.levers, terminal),
+    ]
+    return _page(sections, terminal)
+
+
+def render_report(report: CapacityReport, terminal: Terminal) -> str:
+    """The page of a start that nobody judged: the figures, and the probe budget that its time asks for."""
+    start = report.start
+    warnings = [
+        JudgedWarning(warning.code, DEFAULT_SEVERITIES.get(warning.code, Severity.WARN), warning.message, warning.place)
+        for warning in (start.warnings if start else ())
+    ]
+    sections = [
+        *_what_it_was(report, terminal),
+        _capacity(start, terminal) if start else ["No start of a vLLM server in this log."],
+        *_figures(report, terminal),
+        _probes(start, terminal) if start else [],
+        _warnings(warnings, report, terminal),
+    ]
+    return _page(sections, terminal)
+
+
+def _page(sections: Sequence[Sequence[str]], terminal: Terminal) -> str:
+    lines: list[str] = []
+    for section in sections:
+        if section:
+            lines.extend(["", *section] if lines else section)
+    return terminal.finish(lines)
+
+
+def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
+    word, _, tone = OUTCOME_TONES[verdict.outcome]
+    said = [reason.message + _in_brackets(place_of(reason.place, verdict.report)) for reason in verdict.reasons]
+    already = {check.reason for check in verdict.checks}
+    first, *others = said or [_all_met(verdict)]
+    rest = [text for text, reason in zip(others, verdict.reasons[1:], strict=True) if reason.message not in already]
+    hang = " " * (len(word) + 2)
+    lines = wrap(shown(first, 1000), terminal.width, f"{word}  ", hang)
+    lines += [line for text in rest for line in wrap(shown(text, 1000), terminal.width, hang)]
+    return [terminal.paint(lines[0][: len(word)], tone) + lines[0][len(word) :], *lines[1:]]
+
+
+def _all_met(verdict: Verdict) -> str:
+    count = len(verdict.checks)
+    if count == 0:
+        return "the start has reported its capacity; no objective was given"
+    return "the objective is met" if count == 1 else f"all {count} objectives are met"
+
+
+def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
+    start = report.start
+    lines = wrap(origin_line(report), terminal.width, INDENT)
+    if start is not None and (facts := identity(start)):
+        lines = wrap(" · ".join(facts), terminal.width, INDENT) + lines
+    refused = [
+        line for row in (refusal(start.failure) if start and start.failure else ()) for line in _pair(row, terminal)
+    ]
+    return [[terminal.paint(line, Tone.QUIET) for line in lines], refused]
+
+
+def _pair(row: tuple[str, str], terminal: Terminal) -> list[str]:
+    name, text = row
+    return wrap(text, terminal.width, f"{INDENT}{name:<11} ", INDENT + " " * 12)
+
+
+def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
+    if not verdict.checks:
+        return []
+    rows = [_objective_row(check, verdict.report) for check in verdict.checks]
+    drawn = columns(rows, terminal, INDENT)
+    lines = [terminal.paint("Objectives", Tone.STRONG)]
+    headline = verdict.reasons[0].message if verdict.reasons else ""
+    for line, check in zip(drawn, verdict.checks, strict=True):
+        lines.append(line)
+        if check.outcome is not Outcome.PASS and check.reason != headline:
+            lines += wrap(shown(check.reason), terminal.width, INDENT * 3)
+        if check.outcome is not Outcome.PASS and check.remedy:
+            lines += wrap(shown(check.remedy), terminal.width, INDENT * 2 + "→ ", INDENT * 3)
+    return lines
+
+
+def _objective_row(check: CheckResult, report: CapacityReport) -> list[Cell]:
+    _, mark, tone = OUTCOME_TONES[check.outcome]
+    observed = cut(show_observed(check), WIDEST_CELL)
+    return [
+        Cell(f"{mark} {check.objective}", tone),
+        Cell(observed, Tone.STRONG, right=not isinstance(check.observed, str)),
+        Cell(cut(show_target(check), WIDEST_CELL)),
+        Cell(place_of(check.place, report), Tone.QUIET),
+    ]
+
+
+def _figures(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
+    start = report.start
+    if start is None:
+        return []
+    return [memory_bar(start, terminal, INDENT), _engines(start, terminal)]
+
+
+def _capacity(start: Start, terminal: Terminal) -> list[str]:
+    weakest = start.capacity.weakest
+    rows = [
+        ("maximum concurrency", weakest.max_concurrency, "requests", "max_concurrency"),
+        ("KV cache size", weakest.kv_cache_tokens, "tokens", "kv_cache_tokens"),
+        ("KV cache memory", weakest.kv_cache_bytes, "bytes", "kv_cache_bytes"),
+        ("GPU blocks", weakest.gpu_blocks, "blocks", "gpu_blocks"),
+        ("weights", weakest.weights_bytes, "bytes", "weights_bytes"),
+    ]
+    cells = [
+        [
+            Cell(name),
+            Cell(show(value, unit, word=True), Tone.STRONG if value is not None else Tone.QUIET),
+            Cell(f"line {start.lines[fact].line}" if fact in start.lines else "", Tone.QUIET),
+        ]
+        for name, value, unit, fact in rows
+    ]
+    derived = [
+        line
+        for name, figure in weakest.derived.items()
+        for line in wrap(f"{name} {figure.value:,.6g} follows: {figure.how}", terminal.width, INDENT)
+    ]
+    return [terminal.paint("Capacity", Tone.STRONG), *columns(cells, terminal, INDENT), *derived]
+
+
+def _engines(start: Start, terminal: Terminal) -> list[str]:
+    if len(start.engines) < 2:
+        return []
+    header = ["engine", "concurrency", "tokens", "blocks", "KV cache"]
+    rows = [[Cell(title, Tone.QUIET, right=bool(i)) for i, title in enumerate(header)]]
+    for engine in start.engines:
+        figures = _engine_figures(engine)
+        weakest = engine.engine == start.capacity.weakest.engine
+        name = f"{engine.engine or '?'}{' (weakest)' if weakest else ''}"
+        rows.append([Cell(name), *(Cell(text, right=True) for text in figures)])
+    total = start.capacity
+    rows.append(
+        [
+            Cell("together", Tone.QUIET),
+            Cell(show(total.total_max_concurrency, "requests"), Tone.QUIET, right=True),
+            Cell(show(total.total_kv_cache_tokens, "tokens"), Tone.QUIET, right=True),
+        ]
+    )
+    return [terminal.paint("Engines", Tone.STRONG), *columns(rows, terminal, INDENT)]
+
+
+def _engine_figures(engine: Capacity) -> list[str]:
+    figures = (
+        (engine.max_concurrency, "requests"),
+        (engine.kv_cache_tokens, "tokens"),
+        (engine.gpu_blocks, "blocks"),
+        (engine.kv_cache_bytes, "bytes"),
+    )
+    return ["–" if value is None else show(value, unit) for value, unit in figures]
+
+
+def _probes(start: Start, terminal: Terminal) -> list[str]:
+    line = probe_budget_line(start.timings)
+    timing = timing_line(start.timings)
+    if line is None and timing is None:
+        return []
+    texts = [text for text in (timing, line) if text is not None]
+    return [terminal.paint("Time", Tone.STRONG), *(row for text in texts for row in wrap(text, terminal.width, INDENT))]
+
+
+def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, terminal: Terminal) -> list[str]:
+    visible = [warning for warning in warnings if warning.severity is not Severity.IGNORE]
+    if not visible:
+        return []
+    lines = [terminal.paint("Warnings", Tone.STRONG)]
+    for warning in visible:
+        mark, tone = SEVERITY_TONES[warning.severity]
+        text = shown(f"{warning.code}: {warning.message}") + _in_brackets(place_of(warning.place, report))
+        wrapped = wrap(text, terminal.width, f"{INDENT}{mark} ", INDENT * 2)
+        lines += [INDENT + terminal.paint(mark, tone) + wrapped[0][len(INDENT) + len(mark) :], *wrapped[1:]]
+    return lines
+
+
+def _levers(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
+    if not levers:
+        return []
+    flags = [shown(f"{lever.flag} {lever.value}" if lever.value is not None else lever.flag, 60) for lever in levers]
+    margin = min(max(map(len, flags)), max(terminal.width // 3, 16)) + 2 + len(INDENT)
+    lines = [terminal.paint("What would help", Tone.STRONG)]
+    for flag, lever in zip(flags, levers, strict=True):
+        gives = wrap(_sentence(shown(lever.gives)) + LEVER_WORDS[lever.enough], terminal.width, " " * margin)
+        beside = len(INDENT + flag) < margin - 1
+        begin = INDENT + terminal.paint(flag, Tone.ACCENT)
+        lines += [begin + gives[0][len(INDENT + flag) :], *gives[1:]] if beside else [begin, *gives]
+        price = wrap(f"Price: {_sentence(shown(lever.price))}", terminal.width, " " * margin)
+        lines += [terminal.paint(line, Tone.QUIET) for line in price]
+    return lines
+
+
+LEVER_WORDS: Mapping[bool | None, str] = MappingProxyType(
+    {True: " Enough alone.", False: " Not enough alone.", None: ""}
+)
+"""What is said of a change that does, does not, or may not meet the target by itself."""
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "…")) else text + "."
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({text})" if text else ""

@@ -1,0 +1,36 @@
+"""Goldens: whole expected outputs beside the cases, compared as text and rewritten by `--update-goldens`."""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+Golden = Callable[[Path, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-goldens", action="store_true", help="write what the program gives, and show the diff")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compare an output with the file that holds the expected one, to the last character."""
+    update = bool(request.config.getoption("--update-goldens"))
+
+    def compare(path: Path, actual: str) -> None:
+        expected = path.read_text(encoding="utf-8") if path.exists() else ""
+        if expected == actual:
+            return
+        name = str(path.relative_to(FIXTURES.parent))
+        lines = (expected.splitlines(keepends=True), actual.splitlines(keepends=True))
+        diff = "".join(difflib.unified_diff(*lines, fromfile=f"{name} (expected)", tofile=f"{name} (actual)"))
+        if not update:
+            pytest.fail(f"{diff}\nif that is right: pytest --update-goldens", pytrace=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(actual, encoding="utf-8")
+        print(diff)
+
+    return compare

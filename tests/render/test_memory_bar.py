@@ -1,0 +1,83 @@
+"""Where the memory went: the parts, and the drawing to scale."""
+
+import pytest
+from tests.render.verdicts import REFUSED
+
+from kvguard.render.layout import Terminal
+from kvguard.render.memory_bar import memory_bar, staircase
+from kvguard.render.memory_parts import Part, PartKind, memory_parts
+from kvguard.startup.report import Capacity, DeploymentCapacity, Memory, Phase, Start
+
+GIB = 2**30
+
+
+def start(memory: Memory, weakest: Capacity | None = None) -> Start:
+    return Start(1, Phase.ALLOCATED, memory=memory, capacity=DeploymentCapacity(weakest or Capacity()))
+
+
+def named(parts: tuple[Part, ...]) -> dict[str, float]:
+    return {part.name: round(part.size / GIB, 2) for part in parts}
+
+
+def test_the_parts_of_a_whole_profile_add_up_to_the_gpu() -> None:
+    assert REFUSED.report.start is not None
+    parts = memory_parts(REFUSED.report.start)
+
+    assert named(parts) == {
+        "weights": 14.99,
+        "non-torch": 0.12,
+        "activation peak": 1.26,
+        "KV cache": 3.47,
+        "outside the budget": 2.21,
+    }
+    assert sum(part.size for part in parts) == pytest.approx(22.05 * GIB, abs=0.02 * GIB)
+
+
+def test_what_the_log_does_not_name_is_shown_as_such() -> None:
+    memory = Memory(total_gpu=80 * GIB, usable=72 * GIB, weights=30 * GIB, kv_cache=38 * GIB)
+
+    assert named(memory_parts(start(memory))) == {
+        "weights": 30.0,
+        "not itemised": 4.0,
+        "KV cache": 38.0,
+        "outside the budget": 8.0,
+    }
+
+
+def test_weights_and_non_torch_in_one_figure_stay_one_part() -> None:
+    memory = Memory(consumed=30 * GIB, activation_peak=2 * GIB, cuda_graphs_estimated=GIB, kv_cache=38 * GIB)
+    parts = memory_parts(start(memory, Capacity(weights_bytes=29 * GIB)))
+
+    assert named(parts) == {"weights and non-torch": 30.0, "activation peak": 2.0, "CUDA graphs": 1.0, "KV cache": 38.0}
+
+
+def test_the_engines_figures_stand_in_for_a_missing_profile() -> None:
+    parts = memory_parts(start(Memory(), Capacity(weights_bytes=15 * GIB, kv_cache_bytes=5 * GIB)))
+
+    assert [(part.name, part.kind) for part in parts] == [
+        ("weights", PartKind.TAKEN),
+        ("KV cache", PartKind.KV_CACHE),
+    ]
+
+
+@pytest.mark.parametrize("memory", [Memory(), Memory(kv_cache=GIB), Memory(weights=GIB, total_gpu=GIB)])
+def test_too_little_is_no_bar(memory: Memory) -> None:
+    assert memory_bar(start(memory), Terminal(), "") == []
+
+
+def test_a_negative_cache_takes_no_room_and_keeps_its_sign() -> None:
+    memory = Memory(weights=15 * GIB, kv_cache=round(-0.87 * GIB))
+
+    assert memory_bar(start(memory), Terminal(40), "") == [
+        "GPU memory, as far as the log names it",
+        "weights   15.00 GiB  " + "█" * 19,
+        "KV cache  −0.87 GiB",
+    ]
+
+
+@pytest.mark.parametrize("width", [12, 41, 64])
+def test_the_lengths_add_up_to_the_width(width: int) -> None:
+    bars = staircase([14.99, 0.12, 1.26, 3.47, 2.21], width)
+
+    assert sum(length for _, length in bars) == width
+    assert [first for first, _ in bars[1:]] == [first + length for first, length in bars[:-1]]
