@@ -35,7 +35,7 @@ def test_every_tone_has_its_colour() -> None:
     assert len(painted) == len(Tone)
 
 
-@pytest.mark.parametrize("width", [60, 72, 80, 100, 160])
+@pytest.mark.parametrize("width", [68, 72, 80, 100, 160])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     tables = [VERDICTS["passed"], VERDICTS["refused"], VERDICTS["empty"]]
     lines = [line for verdict in tables for line in text.render_verdict(verdict, Terminal(width)).splitlines()]
