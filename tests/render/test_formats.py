@@ -1,11 +1,11 @@
 """Every format of every hand-built verdict, to the last character."""
 
 import pytest
-from tests.conftest import FIXTURES, Golden
-from tests.render.verdicts import VERDICTS
 
 from kvguard.render.formats import RENDERERS, REPORT_RENDERERS
 from kvguard.render.layout import Terminal
+from tests.conftest import FIXTURES, Golden
+from tests.render.verdicts import VERDICTS
 
 SUFFIXES = {"text": "txt", "json": "json", "markdown": "md", "junit": "xml", "github": "github"}
 GOLDENS = FIXTURES / "render"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from junitparser import Error, Failure, JUnitXml
 from markdown_it import MarkdownIt
-from tests.render.verdicts import HOSTILE, SPITEFUL, VERDICTS, WEAK_ENGINE
 
 from kvguard.render.formats import RENDERERS, REPORT_RENDERERS
 from kvguard.render.layout import Terminal
 from kvguard.render.markdown import escape
 from kvguard.slo.verdict import Outcome
+from tests.render.verdicts import HOSTILE, SPITEFUL, VERDICTS, WEAK_ENGINE
 
 SECRETS = ("hf_abcdefgh", "sk-abcdefgh", "hunter2")
 PLAIN = Terminal()

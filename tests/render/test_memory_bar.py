@@ -1,12 +1,12 @@
 """Where the memory went: the parts, and the drawing to scale."""
 
 import pytest
-from tests.render.verdicts import REFUSED
 
 from kvguard.render.layout import Terminal
 from kvguard.render.memory_bar import memory_bar, staircase
 from kvguard.render.memory_parts import Part, PartKind, memory_parts
 from kvguard.startup.report import Capacity, DeploymentCapacity, Memory, Phase, Start
+from tests.render.verdicts import REFUSED
 
 GIB = 2**30
 

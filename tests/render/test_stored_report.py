@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.render.verdicts import EMPTY, PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
 from kvguard.errors import ConfigError
 from kvguard.render.json_report import render_json, report_document, verdict_document
 from kvguard.render.stored_report import report_from
 from kvguard.startup.report import CapacityReport
+from tests.render.verdicts import EMPTY, PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
 
 @pytest.mark.parametrize("name", [name for name in VERDICTS if name != "hostile"])
@@ -70,6 +70,7 @@ def test_the_contract_has_its_keys() -> None:
     assert document["verdict"]["reasons"][0] == {
         "code": "objective-missed",
         "message": "maximum concurrency of engine 1 is 2.496, below the 2.5 asked for",
+        "remedy": None,
         "source": "node-1.log",
         "line": 81,
     }

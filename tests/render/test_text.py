@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from tests.render.verdicts import PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
 from kvguard.render import github, junit, markdown, start_facts, text
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import Outcome
 from kvguard.startup.report import Phase
+from tests.render.verdicts import PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -134,6 +134,7 @@ REFUSED = Verdict(
 
 PASSED = Verdict(
     outcome=Outcome.PASS,
+    reasons=(Reason("objectives-met", "all 3 objectives are met"),),
     report=CapacityReport(
         sources=("vllm.log",),
         starts=1,
@@ -329,7 +330,7 @@ WEAK_ENGINE = Verdict(
 EMPTY = Verdict(
     outcome=Outcome.UNKNOWN,
     report=CapacityReport(sources=("empty.log",)),
-    reasons=(Reason("no-start", "no start of a vLLM server in this log: it is empty", None),),
+    reasons=(Reason("no-start", "the log is empty", None, "give the log of the vLLM process"),),
     checks=(
         check(
             "min_concurrency",
@@ -345,8 +346,8 @@ EMPTY = Verdict(
 
 SPITEFUL = (
     "\x1b]0;owned\x07\x1b[31mred\x1b[0m <script>alert(1)</script> & ]]> ::error::x\r\n%0A|cell|`tick` "
-    "[a](javascript:b) hf_abcdefghijklmnopqrstuvwxyz012345 --api-key sk-abcdefghijklmnopqrst "
-    "https://bob:hunter2@host/x \u202egnp.exe \u2028 \x00 \x9b31m @everyone"
+    "[a](javascript:b) hf_abcdefghijklmnopqrstuvwxyz012345 https://bob:hunter2@host/x \u202egnp.exe \u2028 \x00 \x9b31m "
+    "@everyone --api-key sk-abcdefghijklmnopqrst"
 )
 """What a model's name or a message could hold to break out of the place it is shown in, and secrets."""
 

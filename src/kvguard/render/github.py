@@ -20,7 +20,7 @@ def render_github(verdict: Verdict, terminal: Terminal) -> str:
     reasons = [reason for reason in verdict.reasons if reason.message not in told]
     told |= {reason.message for reason in reasons}
     errors = [
-        _command("error", f"kvguard: {verdict.outcome}", reason.message, reason.place)
+        _command("error", f"kvguard: {verdict.outcome}", _advised(reason.message, reason.remedy), reason.place)
         for reason in (reasons if verdict.outcome is not Outcome.PASS else ())
     ]
     errors += [_of_check(check) for check in checks]
@@ -37,7 +37,7 @@ def _counts(warning: JudgedWarning, told: set[str]) -> bool:
 
 
 def _of_warning(level: str, warning: JudgedWarning) -> str:
-    return _command(level, f"kvguard: {warning.code}", warning.message, warning.place)
+    return _command(level, f"kvguard: {warning.code}", shown(warning.message), warning.place)
 
 
 def _met(verdict: Verdict) -> str:
@@ -46,9 +46,12 @@ def _met(verdict: Verdict) -> str:
 
 
 def _of_check(check: CheckResult) -> str:
-    figures = f"{show_observed(check)}, asked for: {show_target(check)}"
-    text = f"{check.objective}: {figures}. {check.reason}" + (f". {check.remedy}" if check.remedy else "")
-    return _command("error", f"kvguard: {check.objective} {check.outcome}", text, check.place)
+    message = _advised(f"{check.reason} (observed {show_observed(check)}, target {show_target(check)})", check.remedy)
+    return _command("error", f"kvguard: {check.objective} {check.outcome}", message, check.place)
+
+
+def _advised(message: str, remedy: str | None) -> str:
+    return f"{shown(message)}\n→ {shown(remedy)}" if remedy else shown(message)
 
 
 def _bounded(lines: list[str], level: str) -> Iterable[str]:
@@ -60,7 +63,7 @@ def _bounded(lines: list[str], level: str) -> Iterable[str]:
 
 def _command(level: str, title: str, message: str, place: Place | None) -> str:
     where = f"file={_property(place.source)},line={place.line}," if place and place.source != "-" else ""
-    return f"::{level} {where}title={_property(title)}::{_data(shown(message))}"
+    return f"::{level} {where}title={_property(title)}::{_data(message)}"
 
 
 def _data(text: str) -> str:

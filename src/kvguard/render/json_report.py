@@ -72,7 +72,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
-    return {"code": reason.code, "message": reason.message, **_place(reason.place)}
+    return {**_flat(reason, "place"), **_place(reason.place)}
 
 
 def _check(check: CheckResult) -> dict[str, Any]:

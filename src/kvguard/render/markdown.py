@@ -11,8 +11,8 @@ from kvguard.render.memory_parts import memory_parts
 from kvguard.render.quantities import show_observed, show_target
 from kvguard.render.start_facts import identity, origin_line, place_of, refusal
 from kvguard.slo.objectives import Severity
-from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Verdict
-from kvguard.startup.report import CapacityReport, Start
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
+from kvguard.startup.report import CapacityReport, Place, Start
 from kvguard.units import format_bytes
 
 MARKS: Mapping[Outcome, str] = MappingProxyType({Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.UNKNOWN: "❔"})
@@ -49,15 +49,23 @@ def escape(text: str) -> str:
 
 
 def _heading(verdict: Verdict) -> str:
-    first = verdict.reasons[0].message if verdict.reasons else "the objectives are met"
-    reasons = [f"- {escape(reason.message)}{_where(reason, verdict.report)}" for reason in verdict.reasons[1:]]
-    title = f"### {MARKS[verdict.outcome]} kvguard: {verdict.outcome}\n\n**{escape(first)}**"
-    return "\n".join([title, "", *reasons]) if reasons else title
+    """The outcome and why, then what no objective's own line says below."""
+    told = {check.reason for check in verdict.checks}
+    first, *others = verdict.reasons or [Reason("", verdict.outcome)]
+    title = f"### {MARKS[verdict.outcome]} kvguard: {verdict.outcome}\n\n**{escape(first.message)}**"
+    rest = [_reason(reason, verdict.report) for reason in others if reason.message not in told]
+    advice = [f"→ {escape(first.remedy)}"] if first.remedy and first.message not in told else []
+    return "\n\n".join([title, *advice, *(["\n".join(rest)] if rest else [])])
 
 
-def _where(reason: object, report: CapacityReport) -> str:
-    place = place_of(getattr(reason, "place", None), report)
-    return f" ({escape(place)})" if place else ""
+def _reason(reason: Reason, report: CapacityReport) -> str:
+    advice = f" → {escape(reason.remedy)}" if reason.remedy else ""
+    return f"- {escape(reason.message)}{_where(reason.place, report)}{advice}"
+
+
+def _where(place: Place | None, report: CapacityReport) -> str:
+    text = place_of(place, report)
+    return f" ({escape(text)})" if text else ""
 
 
 def _subject(report: CapacityReport) -> str:
@@ -96,7 +104,7 @@ def _advice(verdict: Verdict) -> list[str]:
 def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport) -> list[str]:
     lines = [
         f"- {SEVERITY_MARKS[warning.severity]} {escape(warning.code)}: {escape(warning.message)}"
-        f"{_where(warning, report)}"
+        f"{_where(warning.place, report)}"
         for warning in warnings
         if warning.severity is not Severity.IGNORE
     ]

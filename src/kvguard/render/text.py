@@ -7,7 +7,7 @@ from kvguard.render.layout import Cell, Terminal, Tone, columns, cut, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar
 from kvguard.render.probe_budget import probe_budget_line
-from kvguard.render.quantities import show, show_observed, show_target
+from kvguard.render.quantities import show, show_bare, show_observed, show_target
 from kvguard.render.start_facts import identity, origin_line, place_of, refusal, timing_line
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Verdict
@@ -33,6 +33,8 @@ SEVERITY_TONES: Mapping[Severity, tuple[str, Tone]] = MappingProxyType(
 """The mark before a warning; an ignored one is not shown."""
 
 INDENT = "  "
+LONGEST_REASON = 1000
+"""Characters of what a failed start said: several lines of a terminal."""
 WIDEST_CELL = 32
 """Columns of one cell of a table: a name that vLLM prints has less."""
 
@@ -77,22 +79,20 @@ def _page(sections: Sequence[Sequence[str]], terminal: Terminal) -> str:
 
 
 def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
+    """The outcome and why, then what no objective's own line says below."""
     word, _, tone = OUTCOME_TONES[verdict.outcome]
-    said = [reason.message + _in_brackets(place_of(reason.place, verdict.report)) for reason in verdict.reasons]
-    already = {check.reason for check in verdict.checks}
-    first, *others = said or [_all_met(verdict)]
-    rest = [text for text, reason in zip(others, verdict.reasons[1:], strict=True) if reason.message not in already]
     hang = " " * (len(word) + 2)
-    lines = wrap(shown(first, 1000), terminal.width, f"{word}  ", hang)
-    lines += [line for text in rest for line in wrap(shown(text, 1000), terminal.width, hang)]
-    return [terminal.paint(lines[0][: len(word)], tone) + lines[0][len(word) :], *lines[1:]]
-
-
-def _all_met(verdict: Verdict) -> str:
-    count = len(verdict.checks)
-    if count == 0:
-        return "the start has reported its capacity; no objective was given"
-    return "the objective is met" if count == 1 else f"all {count} objectives are met"
+    told = {check.reason for check in verdict.checks}
+    lines: list[str] = []
+    for reason in verdict.reasons:
+        if lines and reason.message in told:
+            continue
+        text = shown(reason.message, LONGEST_REASON) + _in_brackets(place_of(reason.place, verdict.report))
+        lines += wrap(text, terminal.width, hang if lines else f"{word}  ", hang)
+        if reason.remedy and reason.message not in told:
+            lines += wrap(shown(reason.remedy, LONGEST_REASON), terminal.width, f"{hang}→ ", f"{hang}  ")
+    first = lines[0] if lines else word
+    return [terminal.paint(word, tone) + first[len(word) :], *lines[1:]]
 
 
 def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
@@ -157,7 +157,7 @@ def _capacity(start: Start, terminal: Terminal) -> list[str]:
     cells = [
         [
             Cell(name),
-            Cell(show(value, unit, word=True), Tone.STRONG if value is not None else Tone.QUIET),
+            Cell(show(value, unit), Tone.STRONG if value is not None else Tone.QUIET),
             Cell(f"line {start.lines[fact].line}" if fact in start.lines else "", Tone.QUIET),
         ]
         for name, value, unit, fact in rows
@@ -181,11 +181,11 @@ def _engines(start: Start, terminal: Terminal) -> list[str]:
         name = f"{engine.engine or '?'}{' (weakest)' if weakest else ''}"
         rows.append([Cell(name), *(Cell(text, right=True) for text in figures)])
     total = start.capacity
+    together = Capacity(max_concurrency=total.total_max_concurrency, kv_cache_tokens=total.total_kv_cache_tokens)
     rows.append(
         [
             Cell("together", Tone.QUIET),
-            Cell(show(total.total_max_concurrency, "requests"), Tone.QUIET, right=True),
-            Cell(show(total.total_kv_cache_tokens, "tokens"), Tone.QUIET, right=True),
+            *(Cell(text, Tone.QUIET, right=True) for text in _engine_figures(together)[:2]),
         ]
     )
     return [terminal.paint("Engines", Tone.STRONG), *columns(rows, terminal, INDENT)]
@@ -198,7 +198,7 @@ def _engine_figures(engine: Capacity) -> list[str]:
         (engine.gpu_blocks, "blocks"),
         (engine.kv_cache_bytes, "bytes"),
     )
-    return ["–" if value is None else show(value, unit) for value, unit in figures]
+    return ["–" if value is None else show_bare(value, unit) for value, unit in figures]
 
 
 def _probes(start: Start, terminal: Terminal) -> list[str]:
