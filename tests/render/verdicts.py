@@ -346,8 +346,8 @@ EMPTY = Verdict(
 
 SPITEFUL = (
     "\x1b]0;owned\x07\x1b[31mred\x1b[0m <script>alert(1)</script> & ]]> ::error::x\r\n%0A|cell|`tick` "
-    "[a](javascript:b) hf_abcdefghijklmnopqrstuvwxyz012345 https://bob:hunter2@host/x \u202egnp.exe \u2028 \x00 \x9b31m "
-    "@everyone --api-key sk-abcdefghijklmnopqrst"
+    "[a](javascript:b) hf_abcdefghijklmnopqrstuvwxyz012345 https://bob:hunter2@host/x \u202egnp.exe \u2028 \x00 "
+    "\x9b31m @everyone --api-key sk-abcdefghijklmnopqrst"
 )
 """What a model's name or a message could hold to break out of the place it is shown in, and secrets."""
 
