@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvguard.slo.evaluate import evaluate
-from kvguard.slo.objectives import Severity
+from kvguard.slo.objectives import Objective, Severity
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.startup.report import (
     CapacityReport,
@@ -283,3 +283,25 @@ def test_load_changes_the_verdict_but_never_the_gate() -> None:
 def test_places_carry_the_source_that_they_stand_in() -> None:
     assert evaluate(report(), slo(min_concurrency=2.5)).checks[0].place == place(14)
     assert place(14).source == LOG
+
+
+# --- severities of objectives -----------------------------------------------------------------------------------------
+
+
+def test_a_softened_miss_is_told_and_does_not_fail() -> None:
+    asked = slo(max_weights=14 * GIB, min_concurrency=2.5)
+    lenient = replace(asked, objectives=tuple(_softened(o, "max_weights") for o in asked.objectives))
+    verdict = evaluate(report(), lenient)
+    assert verdict.outcome is Outcome.PASS
+    assert [(warning.code, warning.severity) for warning in verdict.warnings] == [("objective-missed", Severity.WARN)]
+    assert evaluate(report(), replace(lenient, strict=True)).outcome is Outcome.FAIL
+
+
+def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> None:
+    asked = slo(expect_kv_cache_dtype="fp8", min_concurrency=2.5)
+    lenient = replace(asked, objectives=tuple(_softened(o, "expect_kv_cache_dtype") for o in asked.objectives))
+    assert evaluate(report(start(kv_cache_dtype=None)), lenient).outcome is Outcome.PASS
+
+
+def _softened(objective: Objective, key: str) -> Objective:
+    return replace(objective, severity=Severity.WARN) if objective.kind.key == key else objective

@@ -14,7 +14,9 @@ from kvguard.cli import exit_status
 from kvguard.errors import UserError
 from kvguard.version import __version__
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "slo": "check SLO files, or print their schema",
+}
 """Each command's name and its line in `kvguard --help`; the module is `kvguard.cli.<name>`."""
 
 DESCRIPTION = "Know how much a vLLM server can hold, before the traffic does."

@@ -41,6 +41,7 @@ def judge(objective: Objective, observation: Observation) -> CheckResult:
         reason=_reason(objective, observation, outcome),
         remedy=observation.remedy,
         place=observation.place,
+        severity=objective.severity,
     )
 
 

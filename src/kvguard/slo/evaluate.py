@@ -33,7 +33,7 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     judged = [_judge(report, slo, objective) for objective in slo.objectives]
     checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))
     found = [warning for one in judged for warning in one.warnings]
-    warnings = judged_warnings(report.start, slo, found)
+    warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
     outcome = _outcome(report, checks, warnings)
     at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
     return Verdict(
@@ -55,13 +55,13 @@ class _Judged:
 
 
 def _judge(report: CapacityReport, slo: Slo, objective: Objective) -> _Judged:
+    if slo.strict and objective.severity is Severity.WARN:
+        objective = replace(objective, severity=Severity.FAIL)
     observation = _observe(report, slo, objective)
     check = judge(objective, observation)
     if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(report):
         check = replace(check, remedy=unknown_reason(report).remedy)
-    if not known_to_miss(objective, observation):
-        return _Judged(check)
-    return _Judged(check, (_thin_margin(objective, observation),))
+    return _Judged(check, (_thin_margin(objective, observation),) if known_to_miss(objective, observation) else ())
 
 
 def _observe(report: CapacityReport, slo: Slo, objective: Objective) -> Observation:
@@ -91,8 +91,17 @@ def _thin_margin(objective: Objective, observation: Observation) -> StartWarning
     )
 
 
+def _lenient(checks: Iterable[CheckResult]) -> Iterable[JudgedWarning]:
+    """A miss that the SLO does not let fail the verdict is still told."""
+    return (
+        JudgedWarning("objective-missed", check.severity, check.reason, check.place)
+        for check in checks
+        if check.outcome is Outcome.FAIL and check.severity is not Severity.FAIL
+    )
+
+
 def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> Outcome:
-    found = {check.outcome for check in checks}
+    found = {check.outcome for check in checks if check.severity is Severity.FAIL}
     failed = report.start is not None and report.start.phase is Phase.FAILED
     if failed or Outcome.FAIL in found or any(warning.severity is Severity.FAIL for warning in warnings):
         return Outcome.FAIL
@@ -121,11 +130,14 @@ def _reasons(
 
 def _of_checks(checks: Iterable[CheckResult], outcome: Outcome) -> Iterable[Reason]:
     return (
-        Reason(check.objective, check.reason, check.place, check.remedy) for check in checks if check.outcome is outcome
+        Reason(check.objective, check.reason, check.place, check.remedy)
+        for check in checks
+        if check.outcome is outcome and check.severity is Severity.FAIL
     )
 
 
 def _met(checks: tuple[CheckResult, ...]) -> Reason:
+    checks = tuple(check for check in checks if check.severity is Severity.FAIL)
     if not checks:
         return Reason("capacity-reported", "the start has reported its capacity; no objective was set")
     if len(checks) == 1:

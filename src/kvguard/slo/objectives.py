@@ -99,7 +99,7 @@ OBJECTIVES: tuple[ObjectiveKind, ...] = (
         Bound.AT_MOST,
         "ratio",
         Stage.WORKLOAD,
-        "share of the pool that one request may take, as 50%%",
+        "share of the pool that the longest request let through may take, as 50%%",
     ),
     ObjectiveKind(
         "max_waiting_requests", Bound.AT_MOST, "requests", Stage.RUNTIME, "peak of waiting requests in the stats lines"
@@ -125,6 +125,8 @@ class Objective:
 
     kind: ObjectiveKind
     target: float | str
+    severity: Severity = Severity.FAIL
+    """What a miss does to the verdict; anything but `fail` leaves it open to neither a miss nor an unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,8 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "newer-than-tested": Severity.WARN,
         "unrecognized-capacity-line": Severity.WARN,
         "log-and-metrics-disagree": Severity.WARN,
+        "implausible-gain": Severity.WARN,
+        "arguments-differ": Severity.WARN,
         "hybrid-token-figure": Severity.NOTE,
         "restarted": Severity.NOTE,
         "resized-at-run-time": Severity.NOTE,

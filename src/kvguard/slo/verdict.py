@@ -51,6 +51,8 @@ class CheckResult:
     remedy: str | None = None
     place: Place | None = None
     levers: tuple[Lever, ...] = ()
+    severity: Severity = Severity.FAIL
+    """What a miss does to the verdict: `warn` is shown and changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

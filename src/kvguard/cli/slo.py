@@ -1,0 +1,43 @@
+"""`kvguard slo`: checks SLO files without a log, and prints their schema."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from kvguard.cli import exit_status
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the two actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="say every mistake of SLO files, with line and key")
+    check.add_argument("files", nargs="+", metavar="FILE", help="SLO file, YAML or JSON; - for stdin")
+    actions.add_parser("schema", help="print the JSON schema of an SLO file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the chosen action."""
+    if arguments.action == "schema":
+        from kvguard.slo.file import json_schema
+
+        print(json.dumps(json_schema(), indent=2))
+        return exit_status.MET
+    return _check(arguments.files)
+
+
+def _check(files: list[str]) -> int:
+    from kvguard.slo.file import mistakes_of
+    from kvguard.sources.documents import missing_files, read_text
+
+    status = exit_status.MET
+    for name in files:
+        text = sys.stdin.read() if name == "-" else read_text(Path(name))
+        mistakes = mistakes_of(text, name) or missing_files(text, name)
+        for mistake in mistakes:
+            print(mistake)
+        if mistakes:
+            status = exit_status.MISSED
+        else:
+            print(f"{name}: fine")
+    return status

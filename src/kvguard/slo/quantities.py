@@ -1,0 +1,120 @@
+"""Reads one value that a person wrote, in a file or behind a flag, by the unit of its key; one line on a wrong one."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from kvguard.units import MIB, QuantityError, parse_bytes, parse_ratio, parse_seconds
+
+_GROUPED = re.compile(r"\d{1,3}([,_]\d{3})+|\d+")
+
+
+def read_value(unit: str, written: object) -> float | int | str | bool:
+    """The value in the unit's base: bytes, seconds, a ratio, a count, a name or a switch.
+
+    Raises:
+        QuantityError: it is not of that unit; the message says what was written and what to write.
+    """
+    return _READERS[unit](written)
+
+
+def _number(written: object, wanted: str) -> float:
+    if isinstance(written, bool) or not isinstance(written, int | float | str):
+        raise QuantityError(f"{_shown(written)} is not {wanted}")
+    try:
+        value = float(written)
+    except ValueError:
+        raise QuantityError(f"{_shown(written)} is not {wanted}") from None
+    if not math.isfinite(value) or value < 0:
+        raise QuantityError(f"{_shown(written)} is not {wanted}")
+    return value
+
+
+def _requests(written: object) -> float:
+    """A number of requests; "2.5x", as vLLM prints a concurrency, is one."""
+    return _number(written.removesuffix("x") if isinstance(written, str) else written, "a number from 0 on, as 2.5")
+
+
+def _count(written: object) -> int:
+    if isinstance(written, str) and _GROUPED.fullmatch(written):
+        written = written.replace(",", "").replace("_", "")
+    value = _number(written, "a whole number from 0 on, as 16384")
+    if not value.is_integer():
+        raise QuantityError(f"{_shown(written)} is not a whole number, as 16384")
+    return int(value)
+
+
+def _bytes(written: object) -> int:
+    value = parse_bytes(written) if isinstance(written, str) else _count_of_bytes(written)
+    if 0 < value < MIB:  # 3.4 without its unit would be met by every server there is
+        raise QuantityError(f"{_shown(written)} is {value:,} bytes: write the unit, as 3.4GiB")
+    if value < 0:
+        raise QuantityError(f"{_shown(written)} is not a size, as 3.4GiB")
+    return value
+
+
+def _count_of_bytes(written: object) -> int:
+    return round(_number(written, "a size, as 3.4GiB"))
+
+
+def _ratio(written: object) -> float:
+    value = parse_ratio(written) if isinstance(written, str) else _number(written, "a share, as 5% or 0.05")
+    if not 0 <= value <= 1:
+        raise QuantityError(f"{_shown(written)} is not a share between 0 and 1: write 5% or 0.05")
+    return value
+
+
+def _seconds(written: object) -> float:
+    return parse_seconds(written) if isinstance(written, str) else _number(written, "a duration, as 10m")
+
+
+def _text(written: object) -> str:
+    if not isinstance(written, str) or not written.strip():
+        raise QuantityError(f"{_shown(written)} is not a name")
+    return written
+
+
+def _switch(written: object) -> bool:
+    if not isinstance(written, bool):
+        raise QuantityError(f"{_shown(written)} is neither true nor false")
+    return written
+
+
+def _choice(*names: str) -> Callable[[object], str]:
+    def read(written: object) -> str:
+        if written not in names:
+            raise QuantityError(f"{_shown(written)} is none of {', '.join(names)}")
+        return str(written)
+
+    return read
+
+
+def _shown(written: object) -> str:
+    """What was written, in one short line."""
+    text = repr(written) if isinstance(written, str) else "nothing" if written is None else str(written)
+    return " ".join(text.split())[:60]
+
+
+_READERS: Mapping[str, Callable[[object], float | int | str | bool]] = MappingProxyType(
+    {
+        "requests": _requests,
+        "tokens": _count,
+        "engines": _count,
+        "bytes": _bytes,
+        "ratio": _ratio,
+        "seconds": _seconds,
+        "": _text,
+        "text": _text,
+        "switch": _switch,
+        "layers": _choice("uniform"),
+        "mode": _choice("enforce", "observe"),
+        "on_unknown": _choice("block", "allow"),
+        "severity": _choice("fail", "warn", "note", "ignore"),
+        "version": lambda written: 1 if written == 1 and not isinstance(written, bool) else _wrong_version(written),
+    }
+)
+
+
+def _wrong_version(written: object) -> int:
+    raise QuantityError(f"{_shown(written)} is not a version of SLO files that this kvguard reads: write 1")

@@ -1,0 +1,97 @@
+"""Reads what people write for kvguard: SLO files, and the model configs and baselines that they name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from kvguard.errors import ConfigError, SourceError, UserError
+from kvguard.slo.objectives import Slo
+from kvguard.slo.settings import Settings, slo_of
+
+LARGEST_DOCUMENT = 16 * 2**20
+"""No document for people is larger; a log given by mistake is not read whole."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a small file.
+
+    Raises:
+        SourceError: missing, a directory, unreadable, no text, or far too large for what it should be.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_DOCUMENT + 1)
+    except OSError as error:
+        raise SourceError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    if len(data) > LARGEST_DOCUMENT:
+        raise SourceError(f"{path}: larger than {LARGEST_DOCUMENT // 2**20} MiB: not a file written for kvguard")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SourceError(f"{path}: not a text file") from None
+
+
+def read_json(path: Path) -> Mapping[str, object]:
+    """A JSON object from a file.
+
+    Raises:
+        SourceError: as `read_text`.
+        ConfigError: it is no JSON, or no object; the line is named.
+    """
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not JSON: nested too deeply") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: a JSON object belongs here")
+    return document
+
+
+def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
+    """A model's config by path: the file, or the folder of a model that holds it.
+
+    Raises:
+        SourceError, ConfigError: as `read_json`.
+    """
+    path = folder / name
+    return read_json(path / "config.json" if path.is_dir() else path)
+
+
+def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
+    """The SLO of a file, of flags, or of both; flags win. What a file names is looked for beside it.
+
+    Raises:
+        SourceError: a file cannot be read.
+        ConfigError: a file or a combination of keys is wrong.
+    """
+    asked = flags or Settings()
+    if path is None:
+        return _complete(asked, {})
+    from kvguard.slo.file import read_settings  # pydantic and yaml only where a file must be validated
+
+    written = read_settings(read_text(path), str(path), asked)
+    return _complete(asked.over(written), {name: path.parent for name in written.values if name not in asked.values})
+
+
+def missing_files(text: str, name: str) -> tuple[str, ...]:
+    """What is wrong with the files that a valid SLO file names, a line each."""
+    from kvguard.slo.file import read_settings
+
+    try:
+        written = read_settings(text, name)
+        _complete(written, dict.fromkeys(written.values, Path() if name == "-" else Path(name).parent))
+    except UserError as error:
+        return (f"{name}: {error}",)
+    return ()
+
+
+def _complete(settings: Settings, folders: Mapping[str, Path]) -> Slo:
+    model_config, baseline = settings.text("model_config"), settings.text("baseline")
+    here = Path()
+    return slo_of(
+        settings,
+        None if model_config is None else read_model_config(model_config, folders.get("model_config", here)),
+        None if baseline is None else read_json(folders.get("baseline", here) / baseline),
+    )

@@ -1,0 +1,39 @@
+"""`kvguard slo`: mistakes on stdout, one line each, and the status says whether there were any."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kvguard.cli import main
+from kvguard.cli.exit_status import MET, MISSED, USAGE
+
+
+def test_a_fine_file_is_said_to_be_fine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slo", "check", "fixtures/slo/valid/one-objective.yaml"]) == MET
+    assert capsys.readouterr().out == "fixtures/slo/valid/one-objective.yaml: fine\n"
+
+
+def test_every_mistake_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slo", "check", "fixtures/slo/invalid/two-mistakes.yaml"]) == MISSED
+    assert [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()] == [
+        "objectives.min_concurrency",
+        "objectives.max_weigths",
+    ]
+
+
+def test_a_file_that_is_named_and_missing_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slo = tmp_path / "slo.yaml"
+    slo.write_text("regression: {baseline: gone.json}\n")
+    assert main(["slo", "check", str(slo)]) == MISSED
+    assert capsys.readouterr().out == f"{slo}: {tmp_path}/gone.json: no such file or directory\n"
+
+
+def test_a_missing_slo_file_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slo", "check", "nowhere.yaml"]) == USAGE
+    assert capsys.readouterr().err == "kvguard: nowhere.yaml: no such file or directory\n"
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slo", "schema"]) == MET
+    assert json.loads(capsys.readouterr().out)["title"] == "kvguard SLO file"
