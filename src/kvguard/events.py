@@ -59,6 +59,8 @@ class Origin:
     file: str | None = None
     """The upstream source file in the brackets, without its folder."""
     trust: Trust = Trust.RAW
+    process_line: int | None = None
+    """The first line that this process printed, where it has a pid."""
     repeated: int = 1
     """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
 
@@ -336,6 +338,18 @@ class ExceptionRaised(Event):
     """The last line of a traceback; a cause only if a process then fails."""
 
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineUnrecognized(Event):
+    """A record that looks like capacity and that no format describes."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpoke(Event):
+    """A process with a pid printed a record that tells nothing else; only asked for while a boundary is in doubt."""
 
 
 # --- at run time ------------------------------------------------------------------------------------------------------

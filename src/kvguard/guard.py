@@ -1,0 +1,117 @@
+"""`Guard`: the parser, the start-up fold and the evaluation in one object, which every face feeds and reads.
+
+A guard opens nothing and asks no clock. Feed it bytes as they come; it holds one immutable verdict at any time.
+Several logs are several nodes of one deployment: one guard a log, joined by `judge`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from kvguard.events import Event
+from kvguard.lines.formats import FORMATS
+from kvguard.lines.line_format import LineFormat
+from kvguard.lines.parser import StartupLogParser
+from kvguard.slo.evaluate import evaluate
+from kvguard.slo.objectives import Slo
+from kvguard.slo.verdict import Verdict
+from kvguard.startup.deployment import join
+from kvguard.startup.fold import StartupFold
+from kvguard.startup.report import CapacityReport, LogCounts
+
+
+class Guard:
+    """Judge one vLLM start-up log against an SLO.
+
+    Args:
+        slo: what is asked; without it the start alone is judged.
+        source: the log's name in reports and places.
+        formats: the table of wordings, where a user has added rows.
+
+    Example:
+        >>> from kvguard import Guard
+        >>> guard = Guard()
+        >>> guard.feed(b"GPU KV cache size: 40,960 tokens\\n")
+        >>> guard.report.start.capacity.weakest.kv_cache_tokens
+        40960
+    """
+
+    def __init__(self, slo: Slo | None = None, source: str = "log", formats: tuple[LineFormat, ...] = FORMATS) -> None:
+        self._slo = slo or Slo()
+        self._parser = StartupLogParser(formats)
+        self._fold = StartupFold(source)
+        self._now: float | None = None
+        self._report: CapacityReport | None = None
+        self._verdict: Verdict | None = None
+
+    def feed(self, data: bytes, now: float | None = None) -> None:
+        """Take the next bytes of the log, split anywhere; `now` is when they came, in seconds of any steady clock."""
+        self._take(self._parser.feed(data), now)
+
+    def end(self, now: float | None = None) -> None:
+        """No more bytes: the last line needs no newline."""
+        self._take(self._parser.end(), now)
+
+    def boundary(self, now: float | None = None) -> None:
+        """The source knows that a new process writes from here on (a new container, a restarted child)."""
+        self._parser.boundary()
+        self._fold.boundary()
+        self._parser.serving = self._parser.doubtful = False
+        self._changed(now)
+
+    def tick(self, now: float) -> None:
+        """Time has passed without bytes."""
+        self._now = now
+        self._verdict = None
+
+    def set_slo(self, slo: Slo) -> None:
+        """Judge by another SLO from now on."""
+        self._slo = slo
+        self._verdict = None
+
+    @property
+    def slo(self) -> Slo:
+        """The SLO in force."""
+        return self._slo
+
+    @property
+    def report(self) -> CapacityReport:
+        """What the log says of its newest start; frozen."""
+        if self._report is None:
+            self._report = self._fold.report(self._counts())
+        return self._report
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the evidence says under the SLO; frozen."""
+        if self._verdict is None:
+            self._verdict = evaluate(self.report, self._slo, self._now)
+        return self._verdict
+
+    def _take(self, events: Iterator[Event], now: float | None) -> None:
+        for event in events:
+            self._fold.apply(event, now)
+            # lines are parsed one by one as the events are asked for: the parser knows at once that users can write
+            self._parser.serving = self._fold.serving
+            self._parser.doubtful = self._fold.doubtful
+        self._changed(now)
+
+    def _changed(self, now: float | None) -> None:
+        if now is not None:
+            self._now = now
+        self._report = None
+        self._verdict = None
+
+    def _counts(self) -> LogCounts:
+        parser = self._parser
+        return LogCounts(
+            bytes=parser.framer.bytes,
+            lines=parser.framer.lines,
+            matched=parser.matched,
+            unrecognized=parser.unrecognized,
+            truncated=parser.framer.truncated,
+            records=parser.records,
+        )
+
+
+def judge(guards: Sequence[Guard], slo: Slo, now: float | None = None) -> Verdict:
+    """Judge several logs as the nodes of one deployment."""
+    return evaluate(join([guard.report for guard in guards]), slo, now)

@@ -1,0 +1,201 @@
+"""Configuration facts: versions, arguments, the engine's banner, and options that vLLM resolves by itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kvguard.events import (
+    ArgumentsGiven,
+    ContextReduced,
+    EngineConfigured,
+    OptionResolved,
+    RankAssigned,
+    ServerAnnounced,
+)
+from kvguard.lines import option_text
+from kvguard.lines.line_format import INTEGER, NUMBER, LineFormat, Scope
+
+VERSION = r"[0-9][\w.+!-]*+"
+
+
+def _read_namespace(groups: Mapping[str, str]) -> dict[str, Any]:
+    return {"arguments": option_text.namespace(groups["text"]), "complete": True}
+
+
+def _read_non_default(groups: Mapping[str, str]) -> dict[str, Any]:
+    return {"arguments": option_text.dictionary(groups["text"]), "complete": False}
+
+
+def _read_banner(groups: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "vllm_version": groups.get("vllm_version"),
+        "generation": groups.get("generation"),
+        "config": option_text.banner(groups["text"]),
+    }
+
+
+def _option(
+    name: str, literal: str, pattern: str, option: str, versions: tuple[str, ...], upstream: str, **fixed: object
+) -> LineFormat:
+    """A row that tells one option in force: a number, or the word that `value_name` captures."""
+    return LineFormat(
+        name=name,
+        literal=literal,
+        pattern=pattern,
+        emits=(OptionResolved,),
+        scope=Scope.PROCESS,
+        versions=versions,
+        upstream=upstream,
+        fixed={"option": option, **fixed},
+    )
+
+
+ROWS: tuple[LineFormat, ...] = (
+    LineFormat(
+        name="server-version",
+        literal=" version ",
+        pattern=rf"vLLM (?:API server|batch processing API|gRPC server) version (?P<vllm_version>{VERSION})",
+        emits=(ServerAnnounced,),
+        scope=Scope.PROCESS,
+        versions=("0.4.0.post1-0.14.1",),
+        upstream="entrypoints/openai/api_server.py, run_batch.py, grpc_server.py",
+    ),
+    LineFormat(
+        name="server-version-and-model",
+        literal="vLLM server version ",
+        pattern=rf"vLLM server version (?P<vllm_version>{VERSION}), serving model (?P<model>.++)",
+        emits=(ServerAnnounced,),
+        scope=Scope.PROCESS,
+        versions=("0.15.0-0.33.0",),
+        upstream="entrypoints/utils.py, api_utils.py, startup.py, where the logo is off",
+    ),
+    LineFormat(
+        name="server-logo-version",
+        literal="  version ",
+        pattern=rf"[ ▄▀█]++version (?P<vllm_version>{VERSION})",
+        emits=(ServerAnnounced,),
+        scope=Scope.PROCESS,
+        versions=("0.15.0-0.33.0",),
+        upstream="entrypoints/utils.py, api_utils.py, startup.py: third line of the logo",
+    ),
+    LineFormat(
+        name="server-logo-model",
+        literal="  model ",
+        pattern=r"[ ▄▀█]++model   (?P<model>\S.*+)",
+        emits=(ServerAnnounced,),
+        scope=Scope.PROCESS,
+        versions=("0.15.0-0.33.0",),
+        upstream="entrypoints/utils.py, api_utils.py, startup.py: fourth line of the logo",
+    ),
+    LineFormat(
+        name="arguments-all",
+        literal="args: Namespace(",
+        pattern=r"args: Namespace\((?P<text>.*+)(?<=\))",
+        emits=(ArgumentsGiven,),
+        scope=Scope.PROCESS,
+        versions=("0.1.0-0.8.5.post1",),
+        upstream="entrypoints/openai/api_server.py",
+        read=_read_namespace,
+    ),
+    LineFormat(
+        name="arguments-non-default",
+        literal="non-default args: {",
+        pattern=r"non-default args: (?P<text>\{.*+)(?<=\})",
+        emits=(ArgumentsGiven,),
+        scope=Scope.PROCESS,
+        versions=("0.9.0-0.33.0",),
+        upstream="entrypoints/utils.py, api_utils.py, startup.py; secrets masked from 0.33.0 only",
+        read=_read_non_default,
+    ),
+    LineFormat(
+        name="engine-banner",
+        literal=" LLM engine ",
+        pattern=rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine (?:\(v(?P<vllm_version>{VERSION})\) )?with config: (?P<text>.++)",
+        emits=(EngineConfigured,),
+        scope=Scope.ENGINE,
+        versions=("0.1.0-0.33.0",),
+        upstream="engine/llm_engine.py (V0), v1/engine/core.py; max_seq_len is the value before auto-fit",
+        read=_read_banner,
+    ),
+    _option(
+        "option-max-model-len",
+        "Using max model len ",
+        rf"Using max model len (?P<value>{INTEGER})",
+        "max_model_len",
+        ("0.9.2-0.33.0",),
+        "config/model.py; printed for a draft model too",
+    ),
+    LineFormat(
+        name="context-reduced",
+        literal="Auto-fit max_model_len: reduced from ",
+        pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to (?P<max_model_len_tokens>{INTEGER}) to fit in available (?:GPU memory \((?P<kv_cache_gib>{NUMBER}) GiB available for KV cache\)|KV cache memory \({NUMBER} GiB \w++(?: \+ {NUMBER} GiB host)?\))",
+        emits=(ContextReduced,),
+        scope=Scope.ENGINE,
+        versions=("0.14.0-0.33.0",),
+        upstream="v1/core/kv_cache_utils.py, kv_cache_planning.py: the second length is in force",
+    ),
+    LineFormat(
+        name="context-fits",
+        literal="Auto-fit max_model_len: ",
+        pattern=rf"Auto-fit max_model_len: (?:full model context length (?P<max_model_len_tokens>{INTEGER}) fits in available .++|attention-free model, using derived max_model_len=(?P<derived>{INTEGER}))",
+        emits=(ContextReduced,),
+        scope=Scope.ENGINE,
+        versions=("0.14.0-0.33.0",),
+        upstream="v1/core/kv_cache_utils.py, kv_cache_planning.py",
+        fixed={"requested_tokens": None},
+        read=lambda groups: {
+            "max_model_len_tokens": int((groups.get("max_model_len_tokens") or groups["derived"]).replace(",", ""))
+        },
+    ),
+    LineFormat(
+        name="rank-assigned",
+        literal=" is assigned as DP rank ",
+        pattern=r"rank (?P<rank_number>\d++) in world size (?P<world_size>\d++) is assigned as DP rank (?P<dp_rank>\d++), PP rank \d++,(?: PCP rank \d++,)? TP rank \d++(?:, \w++ rank (?:\d++|N/A))*+",
+        emits=(RankAssigned,),
+        scope=Scope.RANK,
+        versions=("0.8.0-0.33.0",),
+        upstream="distributed/parallel_state.py",
+    ),
+    _option(
+        "option-kv-cache-dtype",
+        " data type to store kv cache.",
+        r"Using (?P<value_name>\w++) data type to store kv cache\..*+",
+        "kv_cache_dtype",
+        ("0.3.0-0.33.0",),
+        "config/cache.py",
+    ),
+    _option(
+        "option-chunked-prefill",
+        "Chunked prefill is enabled with max_num_batched_tokens=",
+        rf"Chunked prefill is enabled with max_num_batched_tokens=(?P<value>{INTEGER})\.",
+        "max_num_batched_tokens",
+        ("0.5.3-0.33.0",),
+        "config/scheduler.py",
+    ),
+    _option(
+        "option-architecture",
+        "Resolved architecture: ",
+        r"Resolved architecture: (?P<value_name>\w++)",
+        "architecture",
+        ("0.10.0-0.33.0",),
+        "config/model.py",
+    ),
+    _option(
+        "option-async-scheduling",
+        "Asynchronous scheduling is ",
+        r"Asynchronous scheduling is (?P<value_name>enabled|disabled)\.",
+        "async_scheduling",
+        ("0.14.0-0.33.0",),
+        "config/vllm.py",
+    ),
+    LineFormat(
+        name="option-v2-runner",
+        literal="Using V2 Model Runner",
+        pattern=r"Using V2 Model Runner",
+        emits=(OptionResolved,),
+        scope=Scope.RANK,
+        versions=("0.16.0-0.33.0",),
+        upstream="v1/worker/gpu_worker.py: every rank prints its weights",
+        fixed={"option": "v2_model_runner", "value": True},
+        read=lambda groups: {},
+    ),
+)

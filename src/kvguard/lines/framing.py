@@ -1,0 +1,95 @@
+"""Bytes to physical lines: any chunking, CRLF, UTF-8 with or without BOM, UTF-16, in bounded memory.
+
+A line ends at a newline only: the other separators that Unicode knows stay inside it, so a prompt cannot end a record.
+"""
+
+import codecs
+from collections.abc import Iterator
+
+MAX_LINE_BYTES = 2**20
+"""What is kept of one physical line: an engine's banner exceeds 8 kB, nothing that tells a fact comes near this."""
+
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class LineFramer:
+    """Cut a byte stream into lines, numbered from 1, in bounded memory.
+
+    Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.lines = 0
+        self.truncated = 0
+        self._rest = bytearray()
+        self._dropping = False
+        self._head: bytes | None = b""
+        self._decoder: codecs.IncrementalDecoder | None = None
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Take the next bytes and give the lines that they complete, without their line end."""
+        self.bytes += len(data)
+        data = self._decoded(data)
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            self._keep(data, start, end)
+            yield self._complete()
+            start = end + 1
+        self._keep(data, start, len(data))
+
+    def end(self) -> Iterator[tuple[int, bytes]]:
+        """No more bytes: give the last line, if the stream did not end with a newline."""
+        if self._head:
+            self._keep(self._head, 0, len(self._head))
+        self._head = None
+        if self._rest or self._dropping:
+            yield self._complete()
+
+    def reset(self) -> None:
+        """The source begins a new stream: an unfinished line stays unfinished, the numbering goes on."""
+        self._rest.clear()
+        self._dropping = False
+        self._head = b""
+        self._decoder = None
+
+    def _keep(self, data: bytes, start: int, end: int) -> None:
+        room = MAX_LINE_BYTES - len(self._rest)
+        if end - start > room:
+            if not self._dropping:
+                self.truncated += 1
+            self._dropping = True
+            end = start + max(room, 0)
+        self._rest += data[start:end]
+
+    def _complete(self) -> tuple[int, bytes]:
+        self.lines += 1
+        line = bytes(self._rest)
+        self._rest.clear()
+        self._dropping = False
+        return self.lines, line.removesuffix(b"\r")
+
+    def _decoded(self, data: bytes) -> bytes:
+        """UTF-16 becomes UTF-8, a UTF-8 BOM goes; the first four bytes of the stream tell."""
+        if self._head is not None:
+            data = self._head + data
+            if len(data) < 4:
+                self._head = data
+                return b""
+            self._head = None
+            encoding = _UTF16.get(data[:2]) or _guess_utf16(data[:4])
+            if encoding is not None:
+                self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+            data = data.removeprefix(codecs.BOM_UTF8)
+        if self._decoder is not None:
+            return self._decoder.decode(data).removeprefix("\ufeff").encode("utf-8", "replace")
+        return data
+
+
+def _guess_utf16(head: bytes) -> str | None:
+    """PowerShell before 6 may write UTF-16 without a BOM after the first write: every other byte is NUL."""
+    if head[1] == head[3] == 0 and head[0] and head[2]:
+        return "utf-16-le"
+    if head[0] == head[2] == 0 and head[1] and head[3]:
+        return "utf-16-be"
+    return None

@@ -1,0 +1,29 @@
+"""Stamps of log lines to seconds, for differences inside one log: vLLM prints neither year nor zone."""
+
+import regex
+
+_FULL = regex.compile(
+    r"(?:(?P<year>\d{4})-)?(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?P<part>[.,]\d+)?"
+)
+_DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
+"""Days before each month of a leap year, so that February 29 has a place."""
+YEAR = 366 * 86400.0
+
+
+def seconds(text: str) -> float | None:
+    """Seconds since the start of the stamp's own year; `None` for a clock without a date or an impossible one."""
+    match = _FULL.match(text)
+    if match is None:
+        return None
+    month, day = int(match["month"]), int(match["day"])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    hours, minutes, whole = (int(part) for part in match["clock"].split(":"))
+    part = float(f"0.{match['part'][1:]}") if match["part"] else 0.0
+    return (_DAYS_BEFORE[month - 1] + day - 1) * 86400.0 + hours * 3600 + minutes * 60 + whole + part
+
+
+def elapsed(start: float, end: float) -> float:
+    """Seconds from one stamp to a later one; across New Year the year's end is not lost."""
+    difference = end - start
+    return difference + YEAR if difference < -YEAR / 2 else difference

@@ -1,0 +1,112 @@
+"""Where a start begins, and what is believed once a server serves: the rules that a forged line must not pass."""
+
+from kvguard import events
+from kvguard.events import Event, Origin, Trust
+from kvguard.startup.ingest import engine_index
+from kvguard.startup.report import Phase
+from kvguard.startup.state import StartState
+
+AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
+"""What may change a start that serves, if a process of that start says it."""
+_ENDED = (Phase.FAILED, Phase.STOPPED)
+_TROUBLE = (
+    events.FailureReported,
+    events.ProcessFailed,
+    events.ExceptionRaised,
+    events.ShutdownBegan,
+    events.LineUnrecognized,
+)
+_ONCE_PER_ENGINE = ("blocks-device-and-cpu", "kv-cache-size-and-concurrency")
+"""Formats that an engine prints once in every release that has them; the token line alone is not among them."""
+
+
+def begins_start(state: StartState | None, event: Event) -> bool:
+    """Whether the event is the first of a start that is not `state`."""
+    if state is None:
+        return not isinstance(event, events.ShutdownBegan | events.LineUnrecognized)
+    if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
+        return _announces_another(state, event)
+    if isinstance(event, events.EngineConfigured):
+        return _configures_another(state, event)
+    if state.announced or state.banner_line is not None:
+        return False
+    return _tells_another(state, event)
+
+
+def announcement_kind(event: Event) -> str:
+    """Which of the announcements an event is: a process makes each of them once."""
+    if isinstance(event, events.ArgumentsGiven):
+        return "arguments"
+    return "model" if isinstance(event, events.ServerAnnounced) and event.vllm_version is None else "version"
+
+
+def _announces_another(state: StartState, event: Event) -> bool:
+    """An API server announces itself once: again, or where a start has gone further without it, it is another one."""
+    earlier = state.announced.get(announcement_kind(event))
+    far = state.reported or state.phase in _ENDED or state.phase is Phase.READY
+    if earlier is None:
+        return far and _is_new(state, event.origin)
+    if _is_new(state, event.origin) and event.origin.pid is not None:
+        return far or event.origin.tag == earlier.tag
+    return far  # a process prints its version once: the same pid again is a new process in a new container
+
+
+def _configures_another(state: StartState, event: events.EngineConfigured) -> bool:
+    """An engine that has reported, failed or ended is configured again by another process."""
+    if event.origin.line == state.banner_line or not _is_new(state, event.origin):
+        return False  # the same banner, longer (it was wrapped), or the same process
+    if state.phase in _ENDED:
+        return True
+    if event.origin.engine is None and event.origin.pid is not None:
+        return state.reported  # a tag without an index can only mean the one engine
+    twin = state.engines.get(engine_index(state, event))
+    return twin is not None and twin.reported
+
+
+def _tells_another(state: StartState, event: Event) -> bool:
+    """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
+    if state.phase in _ENDED:
+        return not isinstance(event, _TROUBLE)
+    if event.format not in _ONCE_PER_ENGINE:
+        return False
+    engine = state.engines.get(engine_index(state, event))
+    if engine is None:
+        return False
+    if isinstance(event, events.BlocksAllocated) and engine.blocks:
+        return event.gpu_blocks != engine.blocks[-1].value
+    if isinstance(event, events.KvCacheSize) and engine.tokens:
+        return event.kv_cache_tokens != engine.tokens[-1].value
+    return False
+
+
+def _is_new(state: StartState, origin: Origin) -> bool:
+    """Whether the process is none of the start's, as far as the log names processes."""
+    return origin.pid is None or origin.pid not in state.pids
+
+
+def is_believed(state: StartState, event: Event) -> bool:
+    """Whether a start that serves takes the event: what users can write must not pass.
+
+    The facts of the start are closed. A record of one of its processes may amend it or end it; where the log's format
+    names no process, the logger's own prefix has to do, and where no line has one (a stripped log) nothing can be told.
+    """
+    origin = event.origin
+    if isinstance(event, events.ShutdownBegan) and event.process_pid is not None:
+        return event.process_pid in state.http_pids or event.process_pid in state.pids
+    if not (isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
+        return False
+    if origin.pid is not None:
+        return origin.pid in state.pids
+    return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
+
+
+def _is_crash(event: Event) -> bool:
+    """A process of the start has died; that a client finds its engine dead may be the shut-down alone."""
+    return isinstance(event, events.ProcessFailed | events.FailureReported) and event.format != "process-engine-dead"
+
+
+def is_believed_boundary(state: StartState, event: Event) -> bool:
+    """Whether a start may begin behind one that serves: by a process that the log has not seen before."""
+    if event.origin.pid is not None:
+        return event.origin.trust is Trust.RECORD and event.origin.pid not in state.pids
+    return not state.pids and (event.origin.trust is Trust.RECORD or state.stripped)

@@ -1,0 +1,96 @@
+"""Who must report before a start's capacity is complete: its engines, and to vLLM 0.11.0 every rank of each."""
+
+from kvguard.startup.state import EngineState, StartState
+from kvguard.startup.versions import ONE_TOKEN_LINE_AN_ENGINE, at_least
+
+
+def engines_expected(state: StartState) -> int:
+    """How many engines this log must show.
+
+    The arguments of this log say it (the local size; one with an explicit rank; else the whole size); without them the
+    banner may raise it, never lower it: newer versions print 1 there. Elastic scaling overrides all.
+    """
+    scaled = state.facts.get("data_parallel_size")
+    if state.resized is not None and scaled is not None and isinstance(scaled.value, int):
+        return scaled.value
+    declared = _declared(state)
+    seen = len(state.engines)
+    highest = max(state.engines, default=-1) + 1
+    if declared is not None:
+        return max(declared, seen)
+    return max(state.count("banner_data_parallel_size") or 1, highest, seen, 1)
+
+
+def _declared(state: StartState) -> int | None:
+    local = state.arguments.get("data_parallel_size_local")
+    if isinstance(local, int) and local > 0:
+        return local
+    if isinstance(state.arguments.get("data_parallel_rank"), int):
+        return 1
+    size = state.arguments.get("data_parallel_size")
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def ranks_expected(state: StartState) -> int:
+    """How many token lines one engine prints: one from 0.11.1, before that one a rank; blocks are printed once."""
+    if at_least(state.text("vllm_version"), ONE_TOKEN_LINE_AN_ENGINE) is not False:
+        return 1
+    if state.text("generation") == "V0":
+        return 1
+    return (state.count("tensor_parallel_size") or 1) * (state.count("pipeline_parallel_size") or 1)
+
+
+def missing_reports(state: StartState) -> tuple[str, ...]:
+    """What has not reported yet, in words; empty when the capacity is complete."""
+    missing: list[str] = []
+    for index in expected_indices(state):
+        engine = state.engines.get(index)
+        if engine is None or not engine.reported:
+            if not _spoken_for(state):
+                missing.append(f"engine {index}")
+        else:
+            missing.extend(_missing_of(state, index, engine))
+    return tuple(missing)
+
+
+def expected_indices(state: StartState) -> tuple[int, ...]:
+    """The engines' indices: those seen, and the lowest free ones up to the expected number."""
+    count = engines_expected(state)
+    seen = sorted(state.engines)
+    start = state.arguments.get("data_parallel_start_rank")
+    first = start if isinstance(start, int) else 0
+    rank = state.arguments.get("data_parallel_rank")
+    if isinstance(rank, int) and not seen:
+        return (rank,)
+    free = (index for index in range(first, first + count + len(seen)) if index not in state.engines)
+    return tuple(sorted((*seen, *(index for _, index in zip(range(count - len(seen)), free, strict=False)))))
+
+
+def silent_engines(state: StartState) -> tuple[int, ...]:
+    """Engines that never told their capacity although the start is ready."""
+    return tuple(
+        index for index in expected_indices(state) if index not in state.engines or not state.engines[index].reported
+    )
+
+
+def _spoken_for(state: StartState) -> bool:
+    """From 0.11.1 with TP = 1 only the first engine prints its lines; once ready, those that spoke stand for all."""
+    return (
+        state.ready_line is not None
+        and state.reported
+        and at_least(state.text("vllm_version"), ONE_TOKEN_LINE_AN_ENGINE) is True
+        and (state.count("tensor_parallel_size") or 1) == 1
+    )
+
+
+def _missing_of(state: StartState, index: int, engine: EngineState) -> list[str]:
+    name = "" if len(state.engines) == 1 else f" of engine {index}"
+    ranks = ranks_expected(state)
+    if engine.tokens and len(engine.tokens) * _swallowed(state) < ranks:
+        return [f"{ranks - len(engine.tokens)} of {ranks} ranks' token lines{name}"]
+    return []
+
+
+def _swallowed(state: StartState) -> int:
+    """How many lines Ray's de-duplication lets one stand for."""
+    return max((rank.repeated for key, rank in state.ranks.items() if key[0] is None), default=1)

@@ -1,0 +1,90 @@
+"""From messages of failure to the cause of a failed start: the root cause wins over those who only report it."""
+
+from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Trust
+from kvguard.lines.secrets import redact
+from kvguard.startup.report import FailureKind, Phase
+from kvguard.startup.state import FailureState, Sighting, StartState
+
+_WEIGHT = {
+    FailureKind.ENGINE_CRASH: 0,
+    FailureKind.OTHER: 1,
+    FailureKind.KILLED: 2,
+    FailureKind.INVALID_CONFIG: 3,
+    FailureKind.OOM: 4,
+    FailureKind.FREE_MEMORY_BELOW_UTILIZATION: 4,
+    FailureKind.NO_KV_MEMORY: 4,
+    FailureKind.KV_CACHE_TOO_SMALL: 4,
+}
+"""How near to the root cause a kind is; the first of the nearest is kept."""
+_HARMLESS_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "WARN"})
+"""Levels at which the words of a failure are advice, and the start goes on."""
+_INVALID = ("ValidationError", "validation error")
+_SILENT = ("SystemExit", "KeyboardInterrupt", "BrokenPipeError", "CancelledError", "asyncio.exceptions.CancelledError")
+
+
+def is_failure(event: Event) -> bool:
+    """Whether the event speaks of a failure at a level that means it."""
+    return (
+        isinstance(event, FailureReported | ProcessFailed | ExceptionRaised)
+        and event.origin.level not in _HARMLESS_LEVELS
+    )
+
+
+def take_failure(state: StartState, event: Event) -> None:
+    """Add a message of failure to a start that is not ready."""
+    if isinstance(event, FailureReported):
+        _replace(state, _reported(event))
+    elif isinstance(event, ProcessFailed):
+        cause = state.exception
+        if cause is not None:
+            _replace(state, FailureState(_kind_of(cause.value), cause.value, cause.line))
+        kind = FailureKind(event.kind)
+        if "exit code: -9" in event.message:
+            kind = FailureKind.KILLED
+        _replace(state, FailureState(kind, redact(event.message), event.origin.line))
+    elif isinstance(event, ExceptionRaised) and not event.message.startswith(_SILENT):
+        state.exception = state.exception or Sighting(event.message, event.origin.line)
+        soft = state.failure is None and event.origin.trust is not Trust.RECORD
+        if soft or state.failure is not None:
+            _replace(state, FailureState(_kind_of(event.message), event.message, event.origin.line, soft=soft))
+    if state.failure is not None:
+        state.phase = Phase.FAILED
+
+
+def take_back(state: StartState) -> None:
+    """The start goes on: a traceback that nobody called fatal was none."""
+    state.exception = None
+    if state.failure is not None and state.failure.soft:
+        state.failure = None
+        state.phase = Phase.LOADING
+
+
+def message_of(event: Event) -> str:
+    """The text of a message of failure, as a report may repeat it."""
+    return redact(str(getattr(event, "message", "")))
+
+
+def _replace(state: StartState, failure: FailureState) -> None:
+    known = state.failure
+    if known is None or _WEIGHT[failure.kind] > _WEIGHT[known.kind]:
+        state.failure = failure
+    elif known.soft and not failure.soft:
+        known.soft = False
+
+
+def _kind_of(message: str) -> FailureKind:
+    return FailureKind.INVALID_CONFIG if any(word in message for word in _INVALID) else FailureKind.OTHER
+
+
+def _reported(event: FailureReported) -> FailureState:
+    return FailureState(
+        kind=FailureKind(event.kind),
+        message=redact(event.message),
+        line=event.origin.line,
+        needed=event.needed_bytes,
+        available=event.available_bytes if event.available_bytes is not None else event.free_bytes,
+        requested_tokens=event.requested_tokens,
+        kv_cache_tokens=event.kv_cache_tokens,
+        estimated_tokens=event.estimated_tokens,
+        transient=event.transient,
+    )

@@ -1,0 +1,206 @@
+"""`StartupFold`: events in, the newest start's state kept, earlier starts in short; the report on demand.
+
+A start ends the one before it. A boundary behind a serving start that only a new pid vouches for stays in doubt until
+that start's processes are silent: the first of them that speaks again withdraws it.
+"""
+
+from collections import deque
+
+from kvguard import events
+from kvguard.events import Event
+from kvguard.startup import boundaries, failures
+from kvguard.startup.expected import missing_reports
+from kvguard.startup.ingest import INGEST, PHASE_OF
+from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, StartSummary, Unrecognized
+from kvguard.startup.snapshot import freeze
+from kvguard.startup.state import Sighting, StartState
+
+MAX_HISTORY = 20
+"""Starts that a report names one by one, the newest."""
+MAX_HELD_BACK = 8
+"""Announcements kept of a process that is not believed yet."""
+_ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
+_ENDED = (Phase.FAILED, Phase.STOPPED)
+
+
+class StartupFold:
+    """Fold one log's events into its newest start.
+
+    Args:
+        source: the log's name in places.
+        expect_engines: how many engines must report, where the user says so.
+    """
+
+    def __init__(self, source: str = "log") -> None:
+        self.source = source
+        self._state: StartState | None = None
+        self._starts = 0
+        self._history: deque[StartSummary] = deque(maxlen=MAX_HISTORY)
+        self._doubted: tuple[StartState, int, tuple[StartSummary, ...]] | None = None
+        self._held_back: list[Event] = []
+        self._boundary = False
+
+    @property
+    def serving(self) -> bool:
+        """Whether the newest start takes requests, so that users can write into the log."""
+        return self._state is not None and self._state.phase is Phase.READY
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a boundary may still be withdrawn."""
+        return self._doubted is not None
+
+    def boundary(self) -> None:
+        """The source says that a new process writes from here on: its first fact begins a start, whatever its pid."""
+        state = self._state
+        if state is not None and state.phase is Phase.READY:
+            state.phase = Phase.STOPPED
+        self._boundary = state is not None
+        self._doubted = None
+        self._held_back.clear()
+
+    def apply(self, event: Event, now: float | None = None) -> None:
+        """Take the next event; `now` is when it came, by the caller's clock."""
+        if isinstance(event, events.ProcessSpoke):
+            self._withdraw_if_alive(event)
+            return
+        state = self._state
+        if state is not None and state.phase is Phase.READY and not self._boundary:
+            if boundaries.begins_start(state, event):
+                if not boundaries.is_believed_boundary(state, event):
+                    self._hold_back(event)
+                    return
+                self._begin(event, now, in_doubt=True)
+            elif not boundaries.is_believed(state, event):
+                return
+        elif self._boundary or boundaries.begins_start(state, event):
+            if state is None and isinstance(event, events.ShutdownBegan):
+                return
+            self._begin(event, now, in_doubt=False)
+        if self._state is not None:
+            self._add(self._state, event, now)
+
+    def _hold_back(self, event: Event) -> None:
+        """Announcements of a process with a pid that the log knows: true only if an engine then starts anew."""
+        if len(self._held_back) < MAX_HELD_BACK:
+            self._held_back.append(event)
+
+    def _begin(self, event: Event, now: float | None, in_doubt: bool) -> None:
+        old = self._state
+        history = tuple(self._history)
+        if old is not None:
+            self._history.append(_summary(old, self.source))
+        self._doubted = (old, self._starts, history) if in_doubt and old is not None and old.pids else None
+        self._starts += 1
+        self._boundary = False
+        first = event.origin.process_line or event.origin.line
+        held = [item for item in self._held_back if item.origin.line > (old.last_line if old else 0)]
+        self._held_back.clear()
+        if held and in_doubt:
+            first = min(first, held[0].origin.line)
+        self._state = StartState(index=self._starts, first_line=first, began_clock=now)
+        for item in held if in_doubt else ():
+            self._add(self._state, item, now)
+
+    def _withdraw_if_alive(self, event: Event) -> None:
+        """A process of the start before speaks: the boundary was forged, and with it all that came behind."""
+        if self._doubted is None:
+            return
+        old, starts, history = self._doubted
+        if event.origin.pid in old.pids and event.origin.pid not in (self._state.pids if self._state else ()):
+            self._state, self._starts = old, starts
+            self._history = deque(history, maxlen=MAX_HISTORY)
+            self._doubted = None
+
+    def _add(self, state: StartState, event: Event, now: float | None) -> None:
+        origin = event.origin
+        state.last_line = max(state.last_line, origin.line)
+        if origin.pid is not None:
+            state.pids.add(origin.pid)
+        if origin.trust is not events.Trust.RAW:
+            state.stripped = False
+        if origin.stamp is not None:
+            state.began = origin.stamp if state.began is None else state.began
+            state.latest = origin.stamp
+        if origin.role is events.Role.API_SERVER:
+            state.api_server = True
+        if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
+            state.announced.setdefault(boundaries.announcement_kind(event), origin)
+        if not self._ends(state, event):
+            self._goes_on(state, event, now)
+
+    def _ends(self, state: StartState, event: Event) -> bool:
+        """Failures and shut-downs; whether the event was one."""
+        if isinstance(event, events.ShutdownBegan):
+            if state.phase is Phase.READY:
+                state.phase = Phase.STOPPED
+            return True
+        if isinstance(event, events.FailureReported | events.ProcessFailed | events.ExceptionRaised):
+            if not failures.is_failure(event):
+                return True
+            if state.phase is Phase.READY:
+                state.phase = Phase.STOPPED
+                state.died = Sighting(failures.message_of(event), event.origin.line)
+            elif state.phase is not Phase.STOPPED:
+                failures.take_failure(state, event)
+            return True
+        return False
+
+    def _goes_on(self, state: StartState, event: Event, now: float | None) -> None:
+        ingest = INGEST.get(type(event))
+        if ingest is not None:
+            ingest(state, event)
+        if isinstance(event, events.LineUnrecognized) or state.phase is Phase.STOPPED:
+            return
+        failures.take_back(state)
+        ready = isinstance(event, events.ServerReady | events.StatsLogged)
+        if state.phase is Phase.FAILED and not ready:
+            return
+        if ready:
+            state.failure = None
+        self._advance(state, PHASE_OF.get(type(event), Phase.LOADING), ready, event, now)
+
+    def _advance(self, state: StartState, proven: Phase, ready: bool, event: Event, now: float | None) -> None:
+        if not ready and not state.api_server and state.offline_ready:
+            ready = True
+        if ready:
+            proven = Phase.READY
+        elif state.phase is not Phase.READY and state.reported and not missing_reports(state):
+            proven = Phase.ALLOCATED
+        if state.phase is Phase.FAILED or _ORDER.index(proven) > _ORDER.index(state.phase):
+            state.phase = proven
+            if proven is Phase.READY:
+                state.ready_line = event.origin.line
+                state.ready_stamp = event.origin.stamp if event.origin.stamp is not None else state.latest
+                state.ready_clock = now
+
+    def report(self, counts: LogCounts) -> CapacityReport:
+        """The report as of now; frozen."""
+        state = self._state
+        if state is None:
+            return CapacityReport(sources=(self.source,), counts=counts)
+        current = _summary(state, self.source)
+        history = (*self._history, current)
+        return CapacityReport(
+            sources=(self.source,),
+            starts=self._starts,
+            start=freeze(state, self.source, history, self._starts),
+            history=history[-MAX_HISTORY:],
+            unrecognized=tuple(
+                Unrecognized(Place(self.source, noted.line), noted.value) for noted in state.unrecognized
+            ),
+            counts=counts,
+        )
+
+
+def _summary(state: StartState, source: str) -> StartSummary:
+    frozen = freeze(state, source, (), 1)
+    return StartSummary(
+        index=state.index,
+        phase=state.phase,
+        vllm_version=frozen.vllm_version,
+        max_concurrency=frozen.capacity.weakest.max_concurrency,
+        failure_kind=frozen.failure.kind if frozen.failure is not None else None,
+        first_line=state.first_line,
+        last_line=state.last_line,
+    )

@@ -1,0 +1,358 @@
+"""The state of a start, frozen: ranks to engines (the smallest), engines to the deployment (sum and weakest)."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+
+from kvguard.events import Printed
+from kvguard.lines.stamps import elapsed
+from kvguard.startup import derived
+from kvguard.startup.cautions import cautions
+from kvguard.startup.expected import engines_expected, missing_reports
+from kvguard.startup.report import (
+    Capacity,
+    DeploymentCapacity,
+    Failure,
+    FailureKind,
+    Memory,
+    Phase,
+    Place,
+    Runtime,
+    Start,
+    StartSummary,
+    Timings,
+    TokenFigure,
+)
+from kvguard.startup.state import EngineState, FailureState, RankState, Sighting, StartState
+from kvguard.startup.versions import TOKENS_FROM_CONCURRENCY, at_least
+
+MEMORY_PARTS = (
+    "total_gpu",
+    "usable",
+    "weights",
+    "non_torch",
+    "consumed",
+    "activation_peak",
+    "cuda_graphs_estimated",
+    "cuda_graphs",
+    "kv_cache",
+    "free",
+    "suggested_kv_cache",
+    "full_kv_cache",
+)
+
+
+def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
+    """One start as a report shows it."""
+    lines: dict[str, int] = {name: sighting.line for name, sighting in state.facts.items()}
+    engines = tuple(_engine(state, index, lines) for index in sorted(state.engines)) or _of_ranks_alone(state, lines)
+    memory = _memory(state, lines)
+    return Start(
+        index=state.index,
+        phase=state.phase,
+        vllm_version=state.text("vllm_version"),
+        generation=state.text("generation"),
+        model=state.text("model"),
+        served_model_name=state.text("served_model_name"),
+        max_model_len=_max_model_len(state, lines),
+        requested_max_model_len=state.reduced.value[0] if state.reduced is not None else None,
+        kv_cache_dtype=state.text("kv_cache_dtype"),
+        dtype=state.text("dtype"),
+        quantization=state.text("quantization"),
+        tensor_parallel_size=state.count("tensor_parallel_size"),
+        pipeline_parallel_size=state.count("pipeline_parallel_size"),
+        data_parallel_size=_data_parallel_size(state),
+        decode_context_parallel_size=state.count("decode_context_parallel_size"),
+        gpu_memory_utilization=_ratio(state, "gpu_memory_utilization"),
+        block_size=state.count("block_size"),
+        max_num_seqs=state.count("max_num_seqs"),
+        max_num_batched_tokens=state.count("max_num_batched_tokens"),
+        enable_prefix_caching=_flag(state, "enable_prefix_caching"),
+        enforce_eager=_flag(state, "enforce_eager"),
+        arguments=MappingProxyType(dict(state.arguments)),
+        layers=state.layers,
+        kv_cache_basis=_basis(state),
+        capacity=_deployment(state, engines),
+        engines=engines,
+        memory=memory,
+        timings=_timings(state),
+        runtime=_runtime(state, source),
+        failure=_failure(state.failure, source) if state.phase is Phase.FAILED else None,
+        warnings=cautions(state, source, engines, history, starts),
+        missing=missing_reports(state),
+        first_place=Place(source, state.first_line),
+        last_place=Place(source, state.last_line),
+        began=state.began,
+        lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
+    )
+
+
+def _engine(state: StartState, index: int, lines: dict[str, int]) -> Capacity:
+    engine = state.engines[index]
+    sole = len(state.engines) == 1
+    figures: dict[str, Printed] = {}
+    weights = _largest_weights(_ranks_of(state, index, with_loose=True))
+    _take(figures, lines, "weights_bytes", weights)
+    _take(figures, lines, "kv_cache_bytes", _smallest_cache(_ranks_of(state, index, with_loose=sole)))
+    concurrency = _concurrency(engine)
+    _take(figures, lines, "max_concurrency", concurrency)
+    tokens = _smallest(engine.own_tokens or engine.tokens)
+    blocks = _blocks(state, engine, sole)
+    for name, sighting in (("kv_cache_tokens", tokens), ("gpu_blocks", blocks)):
+        if sighting is not None:
+            lines.setdefault(name, sighting.line)
+    known = Capacity(
+        engine=str(index),
+        weights_bytes=_whole(figures.get("weights_bytes")),
+        kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
+        kv_cache_tokens=tokens.value if tokens is not None else None,
+        gpu_blocks=blocks.value if blocks is not None else None,
+        cpu_blocks=engine.cpu_blocks,
+        max_model_len=_length_of(engine) or state.count("max_model_len"),
+        max_concurrency=concurrency.value.value if concurrency is not None else None,
+        token_figure=_token_figure(state, engine) if tokens is not None else None,
+        rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
+    )
+    return derived.with_derived(known, state)
+
+
+def _of_ranks_alone(state: StartState, lines: dict[str, int]) -> tuple[Capacity, ...]:
+    """A log that ends before any engine has told its capacity: what its ranks said, as engine 0's."""
+    ranks = list(state.ranks.values())
+    figures: dict[str, Printed] = {}
+    _take(figures, lines, "weights_bytes", _largest_weights(ranks))
+    _take(figures, lines, "kv_cache_bytes", _smallest_cache(ranks))
+    if not figures:
+        return ()
+    return (
+        Capacity(
+            engine="0",
+            weights_bytes=_whole(figures.get("weights_bytes")),
+            kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
+            max_model_len=state.count("max_model_len"),
+            rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
+        ),
+    )
+
+
+def _take(figures: dict[str, Printed], lines: dict[str, int], name: str, sighting: Sighting[Printed] | None) -> None:
+    if sighting is not None:
+        figures[name] = sighting.value
+        lines.setdefault(name, sighting.line)
+
+
+def _whole(figure: Printed | None) -> int | None:
+    return None if figure is None else round(figure.value)
+
+
+def _ranks_of(state: StartState, index: int, with_loose: bool) -> list[RankState]:
+    own = [rank for (engine, _), rank in state.ranks.items() if engine == index]
+    loose = [rank for (engine, _), rank in state.ranks.items() if engine is None]
+    return own + loose if with_loose else own
+
+
+def _largest_weights(ranks: Iterable[RankState]) -> Sighting[Printed] | None:
+    """The largest rank's weights; of one rank's lines the largest is the main model's, a drafter is smaller."""
+    found = [max(rank.weights, key=lambda sighting: sighting.value.value) for rank in ranks if rank.weights]
+    found = found or [rank.parts["weights"] for rank in ranks if "weights" in rank.parts]
+    return max(found, key=lambda sighting: sighting.value.value, default=None)
+
+
+def _smallest_cache(ranks: Iterable[RankState]) -> Sighting[Printed] | None:
+    ranks = list(ranks)
+    found = [sighting for rank in ranks for sighting in rank.kv_cache]
+    found = found or [rank.parts["kv_cache"] for rank in ranks if "kv_cache" in rank.parts]
+    return min(found, key=lambda sighting: sighting.value.value, default=None)
+
+
+def _smallest(sightings: Sequence[Sighting[int]]) -> Sighting[int] | None:
+    return min(sightings, key=lambda sighting: sighting.value, default=None)
+
+
+def _concurrency(engine: EngineState) -> Sighting[Printed] | None:
+    """The smallest of the lines at the length in force, which is the last one's."""
+    lines = [item for item in engine.concurrency if item[3]] or engine.concurrency
+    if not lines:
+        return None
+    figure, _, line, _ = min((item for item in lines if item[1] == lines[-1][1]), key=lambda item: item[0].value)
+    return Sighting(figure, line)
+
+
+def _length_of(engine: EngineState) -> int | None:
+    return engine.concurrency[-1][1] if engine.concurrency else None
+
+
+def _blocks(state: StartState, engine: EngineState, sole: bool) -> Sighting[int] | None:
+    """Blocks in force: rebuilt at run time, overridden, printed, or counted by the front end of one engine."""
+    if engine.resized_blocks is not None:
+        return engine.resized_blocks
+    if engine.override is not None:
+        return Sighting(engine.override.value[1], engine.override.line)
+    printed = _smallest(engine.blocks)
+    if printed is None and sole and engines_expected(state) == 1:
+        return state.counted_blocks
+    return printed
+
+
+def _token_figure(state: StartState, engine: EngineState) -> TokenFigure | None:
+    later = at_least(state.text("vllm_version"), TOKENS_FROM_CONCURRENCY)
+    if later is None:
+        return TokenFigure.CONCURRENCY_TIMES_LEN if engine.combined_line else None
+    return TokenFigure.CONCURRENCY_TIMES_LEN if later else TokenFigure.POOL
+
+
+def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCapacity:
+    reported = [engine for engine in engines if _has_capacity(engine)]
+    complete = bool(reported) and not missing_reports(state)
+    silent = engines_expected(state) - len(reported)
+    tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens is not None]
+    concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency is not None]
+    whole = complete and silent == 0
+    return DeploymentCapacity(
+        weakest=_with_loose_cache(state, min(engines, key=_weakness, default=Capacity())),
+        engines=len(reported),
+        engines_expected=engines_expected(state),
+        total_kv_cache_tokens=sum(tokens) if whole and len(tokens) == len(reported) else None,
+        total_max_concurrency=round(sum(concurrency), 2) if whole and len(concurrency) == len(reported) else None,
+    )
+
+
+def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
+    """Ranks that no line ties to an engine count for each of them: their smallest memory bounds the weakest too."""
+    loose = _smallest_cache(rank for (engine, _), rank in state.ranks.items() if engine is None)
+    if loose is None or (weakest.kv_cache_bytes is not None and weakest.kv_cache_bytes <= loose.value.value):
+        return weakest
+    rounding = {**weakest.rounding, "kv_cache_bytes": loose.value.rounding}
+    return dataclasses.replace(weakest, kv_cache_bytes=round(loose.value.value), rounding=MappingProxyType(rounding))
+
+
+def _has_capacity(engine: Capacity) -> bool:
+    return any(value is not None for value in (engine.kv_cache_tokens, engine.gpu_blocks, engine.max_concurrency))
+
+
+def _weakness(engine: Capacity) -> tuple[float, float, int]:
+    """Lowest concurrency, then fewest tokens, then lowest index; an engine that says nothing comes last."""
+    unknown = float("inf")
+    return (
+        engine.max_concurrency if engine.max_concurrency is not None else unknown,
+        engine.kv_cache_tokens if engine.kv_cache_tokens is not None else unknown,
+        int(engine.engine or 0),
+    )
+
+
+def _memory(state: StartState, lines: dict[str, int]) -> Memory:
+    """One rank's parts, of the rank with the smallest KV cache; what it does not tell, any other rank's largest."""
+    ranks = sorted(state.ranks.values(), key=_cache_of)
+    found: dict[str, int] = {}
+    for name in MEMORY_PARTS:
+        sighting = next((part for rank in ranks if (part := _part(rank, name)) is not None), None)
+        if sighting is not None:
+            found[name] = round(sighting.value.value)
+            lines.setdefault(f"memory.{name}", sighting.line)
+    utilization = next((rank.parts["utilization"] for rank in ranks if "utilization" in rank.parts), None)
+    if utilization is not None:
+        lines.setdefault("memory.utilization", utilization.line)
+    return Memory(utilization=utilization.value.value if utilization is not None else None, **found)
+
+
+def _part(rank: RankState, name: str) -> Sighting[Printed] | None:
+    if name == "weights" and rank.weights:
+        return max(rank.weights, key=lambda sighting: sighting.value.value)
+    if name == "kv_cache" and rank.kv_cache:
+        return min(rank.kv_cache, key=lambda sighting: sighting.value.value)
+    return rank.parts.get(name)
+
+
+def _cache_of(rank: RankState) -> float:
+    cache = _part(rank, "kv_cache")
+    return cache.value.value if cache is not None else float("inf")
+
+
+def _max_model_len(state: StartState, lines: dict[str, int]) -> int | None:
+    """The length in force; of a start refused for its cache before it told one, the length that was asked for."""
+    known = state.count("max_model_len")
+    failure = state.failure if state.phase is Phase.FAILED else None
+    if failure is not None and failure.kind is FailureKind.INVALID_CONFIG:
+        return None  # what was asked for has never been in force
+    if known is None and failure is not None and failure.requested_tokens is not None:
+        lines["max_model_len"] = failure.line
+        return failure.requested_tokens
+    return known
+
+
+def _data_parallel_size(state: StartState) -> int | None:
+    """The arguments' size; else the banner's, which newer versions print as 1; else what the world's size leaves."""
+    declared = state.count("data_parallel_size")
+    if declared is not None:
+        return declared
+    banner = state.count("banner_data_parallel_size")
+    if banner is not None:
+        return max(banner, len(state.engines)) if state.arguments.get("data_parallel_rank") is None else banner
+    if state.arguments_seen:
+        return max(len(state.engines), 1)  # the line lists what differs from its default
+    group = (state.count("tensor_parallel_size") or 1) * (state.count("pipeline_parallel_size") or 1)
+    if state.world_size is not None and state.world_size % group == 0:
+        return state.world_size // group
+    return len(state.engines) if len(state.engines) > 1 else None
+
+
+def _ratio(state: StartState, name: str) -> float | None:
+    value = state.fact(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _flag(state: StartState, name: str) -> bool | None:
+    value = state.fact(name)
+    return value if isinstance(value, bool) else None
+
+
+def _basis(state: StartState) -> str | None:
+    overridden = any(engine.override is not None for engine in state.engines.values())
+    if overridden or state.declared is not None:
+        return "declared"
+    return "profiled" if any(rank.kv_cache for rank in state.ranks.values()) else None
+
+
+def _timings(state: StartState) -> Timings:
+    seen = state.seen_timings
+    ready = None
+    if state.ready_stamp is not None and state.began is not None:
+        ready = round(elapsed(state.began, state.ready_stamp), 3)
+    elif state.ready_clock is not None and state.began_clock is not None:
+        ready = round(state.ready_clock - state.began_clock, 3)
+    return Timings(
+        load=seen.get("load", seen.get("weights_read")),
+        compile=seen.get("compile", seen.get("compile_total")),
+        profile=seen.get("profile"),
+        graphs=seen.get("graphs"),
+        init=seen.get("init"),
+        ready=ready,
+    )
+
+
+def _runtime(state: StartState, source: str) -> Runtime:
+    running, waiting = state.peaks.get("running"), state.peaks.get("waiting")
+    return Runtime(
+        samples=state.samples,
+        peak_running=int(running) if running is not None else None,
+        peak_waiting=int(waiting) if waiting is not None else None,
+        peak_kv_cache_usage=state.peaks.get("kv_cache_usage"),
+        preemptions=state.preemptions,
+        place=Place(source, state.peak_line) if state.peak_line is not None else None,
+    )
+
+
+def _failure(failure: FailureState | None, source: str) -> Failure | None:
+    if failure is None:
+        return None
+    return Failure(
+        kind=failure.kind,
+        message=failure.message,
+        place=Place(source, failure.line),
+        needed_bytes=_whole(failure.needed),
+        available_bytes=_whole(failure.available),
+        requested_max_model_len=failure.requested_tokens,
+        kv_cache_tokens=failure.kv_cache_tokens,
+        estimated_max_model_len=failure.estimated_tokens,
+        transient=failure.transient,
+    )

@@ -1,0 +1,158 @@
+"""What is known of one start while its lines come in: mutable, and nothing else in the package is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from kvguard.events import Origin, Printed
+from kvguard.startup.report import FailureKind, Phase
+
+MAX_NOTED = 20
+"""Unrecognised lines that a report shows; more are counted."""
+
+T = TypeVar("T")
+
+RankKey = tuple[int | None, str]
+"""Engine (`None` where no line ties the rank to one) and rank."""
+
+
+@dataclass(slots=True)
+class Sighting(Generic[T]):
+    """A value and the line that told it."""
+
+    value: T
+    line: int
+
+
+@dataclass(slots=True)
+class EngineState:
+    """One engine of a start."""
+
+    tokens: list[Sighting[int]] = field(default_factory=list)
+    own_tokens: list[Sighting[int]] = field(default_factory=list)
+    """Figures of a plugin that prints its own pair beside upstream's, which then mean nothing."""
+    concurrency: list[tuple[Printed, int, int, bool]] = field(default_factory=list)
+    """Figure, max_model_len, line, whether a plugin's own."""
+    blocks: list[Sighting[int]] = field(default_factory=list)
+    cpu_blocks: int | None = None
+    override: Sighting[tuple[int, int]] | None = None
+    """Profiled blocks, and those in force."""
+    resized_blocks: Sighting[int] | None = None
+    init: Sighting[float] | None = None
+    combined_line: bool = False
+    pids: set[int] = field(default_factory=set)
+
+    @property
+    def reported(self) -> bool:
+        """Whether it has told its capacity."""
+        return bool(self.tokens or self.own_tokens or self.blocks or self.concurrency)
+
+
+@dataclass(slots=True)
+class RankState:
+    """One rank: its weights, its KV cache memory, and the parts of its device memory."""
+
+    weights: list[Sighting[Printed]] = field(default_factory=list)
+    kv_cache: list[Sighting[Printed]] = field(default_factory=list)
+    kv_cache_declared: bool = False
+    parts: dict[str, Sighting[Printed]] = field(default_factory=dict)
+    repeated: int = 1
+
+
+@dataclass(slots=True)
+class FailureState:
+    """The cause of a failed start, as good as it is known so far."""
+
+    kind: FailureKind
+    message: str
+    line: int
+    soft: bool = False
+    """A traceback that nobody has called fatal yet: the next fact of the start takes it back."""
+    needed: Printed | None = None
+    available: Printed | None = None
+    requested_tokens: int | None = None
+    kv_cache_tokens: int | None = None
+    estimated_tokens: int | None = None
+    transient: bool | None = None
+
+
+@dataclass(slots=True)
+class StartState:
+    """One start-up, line by line."""
+
+    index: int
+    first_line: int
+    phase: Phase = Phase.NONE
+    last_line: int = 0
+    facts: dict[str, Sighting[object]] = field(default_factory=dict)
+    """Facts of the configuration by their name in the report, from the source that ranks highest."""
+    fact_ranks: dict[str, int] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    arguments_seen: bool = False
+    announced: dict[str, Origin] = field(default_factory=dict)
+    """The API server's announcements so far, by kind."""
+    api_server: bool = False
+    engines: dict[int, EngineState] = field(default_factory=dict)
+    engine_of_pid: dict[int, int] = field(default_factory=dict)
+    ranks: dict[RankKey, RankState] = field(default_factory=dict)
+    counted_blocks: Sighting[int] | None = None
+    pids: set[int] = field(default_factory=set)
+    seen_timings: dict[str, float] = field(default_factory=dict)
+    layers: str | None = None
+    declared: Sighting[str] | None = None
+    reduced: Sighting[tuple[int, int]] | None = None
+    resized: Sighting[str] | None = None
+    world_size: int | None = None
+    banner_line: int | None = None
+    began: float | None = None
+    latest: float | None = None
+    ready_stamp: float | None = None
+    ready_line: int | None = None
+    began_clock: float | None = None
+    """When the first line came, by the caller's clock."""
+    ready_clock: float | None = None
+    http_pids: set[int] = field(default_factory=set)
+    failure: FailureState | None = None
+    exception: Sighting[str] | None = None
+    died: Sighting[str] | None = None
+    samples: int = 0
+    peaks: dict[str, float] = field(default_factory=dict)
+    peak_line: int | None = None
+    preemptions: int | None = None
+    unrecognized: list[Sighting[str]] = field(default_factory=list)
+    unrecognized_count: int = 0
+
+    stripped: bool = True
+    """No line so far had any prefix: an excerpt without its logger's marks."""
+
+    @property
+    def reported(self) -> bool:
+        """Whether any engine has told its capacity."""
+        return any(engine.reported for engine in self.engines.values())
+
+    @property
+    def offline_ready(self) -> bool:
+        """Whether every expected engine of a start without an API server is initialised."""
+        return bool(self.engines) and all(engine.init is not None for engine in self.engines.values())
+
+    def note(self, name: str, value: object, line: int, rank: int = 0) -> None:
+        """Keep a fact unless a source of a higher rank has told it already; a later one of the same rank wins."""
+        if value is None or rank < self.fact_ranks.get(name, -1):
+            return
+        self.facts[name] = Sighting(value, line)
+        self.fact_ranks[name] = rank
+
+    def fact(self, name: str) -> object | None:
+        """A fact of the configuration, or `None`."""
+        known = self.facts.get(name)
+        return None if known is None else known.value
+
+    def count(self, name: str) -> int | None:
+        """A fact that is a whole number."""
+        value = self.fact(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def text(self, name: str) -> str | None:
+        """A fact that is a text."""
+        value = self.fact(name)
+        return value if isinstance(value, str) else None

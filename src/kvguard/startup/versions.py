@@ -1,0 +1,31 @@
+"""vLLM's release numbers, as far as the meaning of its lines turns on them."""
+
+import regex
+
+NEWEST_TESTED = (0, 33, 0)
+"""The newest release whose wordings the table holds."""
+ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)
+"""From here the token line is printed once an engine; before, once a rank."""
+TOKENS_FROM_CONCURRENCY = (0, 20, 1)
+"""From here the token figure is concurrency times max_model_len; before, the pool."""
+
+_RELEASE = regex.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
+
+Release = tuple[int, int, int]
+
+
+def release(version: str | None) -> Release | None:
+    """The release of a version text ("0.10.2.post2", "0.11.1rc2.dev3+gabc"); `None` where it names none.
+
+    A development build "0.1.dev…" of a shallow checkout names no release either.
+    """
+    match = _RELEASE.match(version or "")
+    if match is None or (version or "").startswith("0.1.dev"):
+        return None
+    return int(match[1]), int(match[2]), int(match[3] or 0)
+
+
+def at_least(version: str | None, bound: Release) -> bool | None:
+    """Whether the version is that release or a later one; `None` where it is unknown."""
+    known = release(version)
+    return None if known is None else known >= bound
