@@ -112,7 +112,7 @@ def _reason(objective: Objective, observation: Observation, outcome: Outcome) ->
 
 def _interval_reason(objective: Objective, observation: Observation, interval: Interval, outcome: Outcome) -> str:
     low, high = format_apart(interval.low, interval.high, objective.kind.unit)
-    between = f"between {low} and {high}"
+    between = f"between {low.removesuffix(f' {objective.kind.unit}')} and {high}"
     if outcome is Outcome.UNKNOWN:
         target = format_quantity(objective.target, objective.kind.unit)
         return f"{observation.subject} is {between}, so that it cannot be told whether it meets {target}"

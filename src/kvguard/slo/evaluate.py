@@ -17,7 +17,8 @@ from kvguard.slo.remedies import WARNING_REMEDIES, capacity_unknown, failure_rea
 from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
-from kvguard.startup.report import CapacityReport, Phase, StartWarning
+from kvguard.slo.workload import observe_workload, workload_warnings
+from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
 
 
@@ -33,6 +34,8 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     judged = [_judge(report, slo, objective) for objective in slo.objectives]
     checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))
     found = [warning for one in judged for warning in one.warnings]
+    if report.start is not None and capacity_gap(report.start) is None:
+        found.extend(workload_warnings(report.start, slo))
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
     outcome = _outcome(report, checks, warnings)
     at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
@@ -71,11 +74,17 @@ def _observe(report: CapacityReport, slo: Slo, objective: Objective) -> Observat
         return unknown(objective.kind.key, "no start has been seen")
     if objective.kind.stage is Stage.RUNTIME:
         return observe_runtime(objective.kind.key, start.runtime)
-    if objective.kind.stage is not Stage.STARTUP:
-        return unknown(objective.kind.key, "it is not judged yet")
-    observation = observe_startup(objective.kind.key, start, objective.target)
+    observation = _of_capacity(start, slo, objective)
     gap = capacity_gap(start)
     return observation if gap is None else replace(observation, missing=gap, value=None, interval=None)
+
+
+def _of_capacity(start: Start, slo: Slo, objective: Objective) -> Observation:
+    if objective.kind.stage is Stage.WORKLOAD:
+        return observe_workload(objective.kind.key, start, slo)
+    if objective.kind.stage is Stage.REGRESSION:
+        return unknown(objective.kind.key, "it is not judged yet")
+    return observe_startup(objective.kind.key, start, objective.target)
 
 
 def _thin_margin(objective: Objective, observation: Observation) -> StartWarning:

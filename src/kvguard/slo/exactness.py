@@ -30,10 +30,12 @@ def _by_tokens(capacity: Capacity, block_size: int | None, hybrid: bool) -> Inte
         return None
     if capacity.token_figure is TokenFigure.CONCURRENCY_TIMES_LEN:
         return Interval(tokens / length, (tokens + 1) / length)
-    if capacity.token_figure is not TokenFigure.POOL or hybrid:
+    if hybrid:
         return None
     block = block_size or _LARGEST_BLOCK
-    return Interval(tokens / (ceil(length / block) * block), tokens / length)
+    # a log that names no version may mean either: the wider of the two
+    more = 0 if capacity.token_figure is TokenFigure.POOL else 1
+    return Interval(tokens / (ceil(length / block) * block), (tokens + more) / length)
 
 
 def _common(one: Interval, other: Interval) -> Interval | None:

@@ -170,6 +170,8 @@ class Gate:
 DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
     {
         "context-auto-reduced": Severity.FAIL,
+        "request-exceeds-pool": Severity.FAIL,
+        "request-exceeds-context": Severity.FAIL,
         "start-not-finished": Severity.WARN,
         "died-after-ready": Severity.WARN,
         "restart-loop": Severity.WARN,
@@ -182,8 +184,10 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "newer-than-tested": Severity.WARN,
         "unrecognized-capacity-line": Severity.WARN,
         "log-and-metrics-disagree": Severity.WARN,
+        "load-differs-from-plan": Severity.WARN,
         "implausible-gain": Severity.WARN,
         "arguments-differ": Severity.WARN,
+        "load-matches-plan": Severity.NOTE,
         "hybrid-token-figure": Severity.NOTE,
         "restarted": Severity.NOTE,
         "resized-at-run-time": Severity.NOTE,

@@ -189,6 +189,9 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
             "give the KV cache more memory, or accept the shorter context: objectives.expect_max_model_len with the "
             "length served, or warnings: {context-auto-reduced: ignore}"
         ),
+        "request-exceeds-pool": "shorten the request, or enlarge the pool: see the levers",
+        "request-exceeds-context": "raise --max-model-len, or shorten the request",
+        "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
         "start-not-finished": "wait for the ready line: --until ready, or require_ready in the SLO",
         "died-after-ready": "read the traceback above the end of the log",
         "restart-loop": "read the first failure: the starts after it repeat it",

@@ -1,0 +1,166 @@
+"""Judges the declared workload: requests that fit without preemption, the share of one request, what load has shown."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import floor
+
+from kvguard.slo.fit import Fit, Request
+from kvguard.slo.fit_by_log import fit_by_log
+from kvguard.slo.objectives import Slo, Workload
+from kvguard.slo.observation import Observation, computed, unknown
+from kvguard.slo.verdict import CheckKind
+from kvguard.startup.report import Capacity, Phase, Start, StartWarning
+from kvguard.units import Interval, format_count, format_ratio
+
+_SETTLES = "give the model's config (--model-config), or declare workload.layers: uniform"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The workload on a deployment: requests of one length on its weakest engine, and on all of them."""
+
+    request: Request
+    fit: Fit
+    total: Interval
+    """Over the engines, each capped by max_num_seqs and cut to whole requests."""
+    engines: int
+
+
+def held_workload(start: Start, workload: Workload, tokens: int | None = None) -> Held | None:
+    """Requests of the workload's length, or of `tokens`, without preemption; `None` where too little is known."""
+    request = Request(tokens or workload.request_tokens, workload.shared_prefix_tokens if tokens is None else 0)
+    engines = start.engines or (start.capacity.weakest,)
+    fits = [fit for engine in engines if (fit := _fit(start, engine, request, workload)) is not None]
+    if len(fits) < len(engines):
+        return None
+    weakest = min(fits, key=lambda fit: fit.interval.low)
+    capped = [_capped(fit.interval, start.max_num_seqs) for fit in fits]
+    total = Interval(sum(floor(fit.low) for fit in capped), sum(floor(fit.high) for fit in capped))
+    return Held(request, weakest, total, len(fits))
+
+
+def observe_workload(key: str, start: Start, slo: Slo) -> Observation:
+    """The workload's indicator of that key."""
+    workload = slo.workload or Workload()
+    return _share(start, workload) if key == "max_request_share" else _concurrent(start, workload)
+
+
+def _concurrent(start: Start, workload: Workload) -> Observation:
+    tokens = workload.request_tokens
+    subject = f"number of {format_count(tokens)}-token requests that fit on one engine without preemption"
+    held = held_workload(start, workload)
+    if held is None:
+        return _too_little(subject)
+    fit, cap = _narrowed(held.fit, start), start.max_num_seqs
+    interval = _capped(fit.interval, cap)
+    notes = [fit.how]
+    if cap is not None and fit.interval.high > cap:
+        notes.append(f"max_num_seqs runs {format_count(cap)} at once")
+    if held.engines > 1:
+        notes.append(f"{_ends(held.total)} over {held.engines} engines")
+    best = None if fit.best is None else min(fit.best, interval.high)
+    place = start.lines.get("kv_cache_tokens") or start.lines.get("gpu_blocks") or start.lines.get("max_concurrency")
+    observation = computed(
+        subject, interval, place, value=best, note="; ".join(notes), worst_end_decides=fit.layers_open
+    )
+    return replace(observation, remedy=_SETTLES) if fit.layers_open else observation
+
+
+def _share(start: Start, workload: Workload) -> Observation:
+    """How much of the usable pool the longest request takes; without a bound in front of it, one of max_model_len."""
+    longest = workload.longest_request_tokens or start.capacity.weakest.max_model_len or start.max_model_len
+    if longest is None:
+        return _too_little("share of the pool that one request takes")
+    subject = f"share of the pool that one request of {format_count(longest)} tokens takes"
+    held = held_workload(start, workload, longest)
+    if held is None or held.fit.interval.low <= 0:
+        return _too_little(subject)
+    fit = held.fit
+    share = Interval(1 / fit.interval.high, 1 / fit.interval.low)
+    place = start.lines.get("kv_cache_tokens") or start.lines.get("max_concurrency")
+    best = None if fit.best is None else 1 / fit.best
+    return computed(subject, share, place, value=best, note=fit.how, worst_end_decides=fit.layers_open)
+
+
+def workload_warnings(start: Start, slo: Slo) -> Iterator[StartWarning]:
+    """What the declared workload shows beside its objectives: a request that can never run, and what load has shown."""
+    workload = slo.workload
+    if workload is None or not workload.request_tokens or start.phase is Phase.FAILED:
+        return
+    served = start.capacity.weakest.max_model_len or start.max_model_len
+    tokens = format_count(workload.request_tokens)
+    if served is not None and workload.request_tokens > served:
+        message = f"a request of {tokens} tokens is longer than max_model_len ({format_count(served)}): vLLM refuses it"
+        yield StartWarning("request-exceeds-context", message, start.lines.get("max_model_len"))
+        return
+    held = held_workload(start, workload)
+    if held is None:
+        return
+    if held.fit.interval.high < 1:
+        message = f"a request of {tokens} tokens never fits into the pool and would wait for ever ({held.fit.how})"
+        yield StartWarning("request-exceeds-pool", message, start.lines.get("kv_cache_tokens"))
+    yield from _load_seen(start, held)
+
+
+def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
+    """Whether a load ran as the workload plans it: as many at once as fit while others wait, no more and no fewer."""
+    load = start.runtime
+    if not load.samples or load.peak_running is None or load.peak_kv_cache_usage is None:
+        return
+    running, waiting, usage = load.peak_running, load.peak_waiting or 0, load.peak_kv_cache_usage
+    fit = _narrowed(held.fit, start).interval
+    holds = _ends(Interval(round(fit.low, 1), round(fit.high, 1)))
+    pool = f"the pool holds {holds} of your {format_count(held.request.tokens)}-token requests"
+    seen = f"{format_count(running)} running at {format_ratio(usage, 1)}"
+    if waiting:
+        seen = f"{seen}, {format_count(waiting)} waiting"
+    if running > floor(fit.high) + 1:
+        message = f"{seen}: {pool}, so those that ran were shorter"
+        yield StartWarning("load-differs-from-plan", message, load.place)
+    elif waiting and running < floor(fit.low) and usage < _FULL:
+        message = f"{seen}: {pool}, so something else than the KV cache makes requests wait"
+        yield StartWarning("load-differs-from-plan", message, load.place)
+    else:
+        yield StartWarning("load-matches-plan", f"{seen}: {pool}", load.place)
+
+
+_FULL = 0.9
+"""Usage from which waiting requests wait for KV cache rather than for the scheduler."""
+
+
+def _narrowed(fit: Fit, start: Start) -> Fit:
+    """The high end cut to what a saturated load has shown: while others waited for cache, no more than these ran.
+
+    Only the high end: a running request may hold less than its full length, so load proves no lower end.
+    """
+    load = start.runtime
+    if (
+        not fit.layers_open
+        or load.peak_running is None
+        or not load.peak_waiting
+        or load.peak_running == start.max_num_seqs
+    ):
+        return fit
+    if (load.peak_kv_cache_usage or 0.0) < _FULL:
+        return fit
+    high = max(fit.interval.low, min(fit.interval.high, load.peak_running + 1.0))
+    return replace(fit, interval=Interval(fit.interval.low, high))
+
+
+def _fit(start: Start, engine: Capacity, request: Request, workload: Workload) -> Fit | None:
+    return fit_by_log(start, engine, request, workload.uniform_layers)
+
+
+def _capped(fits: Interval, max_num_seqs: int | None) -> Interval:
+    if max_num_seqs is None:
+        return fits
+    return Interval(min(fits.low, max_num_seqs), min(fits.high, max_num_seqs))
+
+
+def _ends(interval: Interval) -> str:
+    low, high = format_count(interval.low, 1), format_count(interval.high, 1)
+    return low if low == high else f"{low} to {high}"
+
+
+def _too_little(subject: str) -> Observation:
+    return unknown(subject, "the log tells too little of the pool", kind=CheckKind.COMPUTED)
