@@ -69,26 +69,50 @@ def test_require_ready_waits_for_the_ready_line(phase: Phase, outcome: Outcome) 
 
 
 @pytest.mark.parametrize(
-    "phase, ready, now, outcome",
+    "phase, ready, outcome",
     [
-        (Phase.READY, 412.0, None, Outcome.PASS),
-        (Phase.READY, 600.0, None, Outcome.PASS),
-        (Phase.READY, 601.0, None, Outcome.FAIL),
-        (Phase.READY, None, 9999.0, Outcome.UNKNOWN),  # ready without any stamp
-        (Phase.STOPPED, 412.0, None, Outcome.PASS),
-        (Phase.ALLOCATED, None, 1300.0, Outcome.UNKNOWN),
-        (Phase.ALLOCATED, None, 1601.0, Outcome.FAIL),
-        (Phase.ALLOCATED, None, None, Outcome.UNKNOWN),
-        (Phase.FAILED, None, 1100.0, Outcome.FAIL),
+        (Phase.READY, 412.0, Outcome.PASS),
+        (Phase.READY, 600.0, Outcome.PASS),
+        (Phase.READY, 601.0, Outcome.FAIL),
+        (Phase.READY, None, Outcome.UNKNOWN),  # ready without any stamp
+        (Phase.STOPPED, 412.0, Outcome.PASS),
+        (Phase.FAILED, None, Outcome.FAIL),
+    ],
+)
+def test_ready_within_is_held_against_the_ready_line(phase: Phase, ready: float | None, outcome: Outcome) -> None:
+    verdict = evaluate(report(start(phase=phase, timings=Timings(ready=ready))), slo(ready_within=600.0), 9999.0)
+    assert (verdict.checks[-1].objective, verdict.checks[-1].outcome) == ("ready_within", outcome)
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    "stamps, clock, now, outcome",
+    [
+        ((1000.0, 1300.0), (None, None), None, Outcome.UNKNOWN),  # five minutes into a log
+        ((1000.0, 1601.0), (None, None), None, Outcome.FAIL),  # the log itself goes on for longer
+        ((1000.0, 1300.0), (5.0, 305.0), 605.0, Outcome.UNKNOWN),  # silent for five minutes: exactly in time
+        ((1000.0, 1300.0), (5.0, 305.0), 606.0, Outcome.FAIL),
+        ((366 * 86400.0 - 60, 30.0), (None, None), None, Outcome.UNKNOWN),  # across New Year
+        ((None, None), (5.0, 305.0), 604.0, Outcome.UNKNOWN),  # no stamps: the time of arrival
+        ((None, None), (5.0, 305.0), 606.0, Outcome.FAIL),
+        ((None, None), (None, None), None, Outcome.UNKNOWN),
     ],
 )
 def test_ready_within_is_open_until_its_time_is_up(
-    phase: Phase, ready: float | None, now: float | None, outcome: Outcome
+    stamps: tuple[float | None, float | None],
+    clock: tuple[float | None, float | None],
+    now: float | None,
+    outcome: Outcome,
 ) -> None:
-    of = report(start(phase=phase, timings=Timings(ready=ready)))
-    verdict = evaluate(of, slo(ready_within=600.0), now)
-    assert (verdict.checks[-1].objective, verdict.checks[-1].outcome) == ("ready_within", outcome)
-    assert verdict.outcome is outcome
+    loading = start(
+        phase=Phase.ALLOCATED,
+        timings=Timings(),
+        began=stamps[0],
+        latest=stamps[1],
+        began_clock=clock[0],
+        latest_clock=clock[1],
+    )
+    assert evaluate(report(loading), slo(ready_within=600.0), now).checks[-1].outcome is outcome
 
 
 def test_no_start_at_all_leaves_readiness_unknown() -> None:

@@ -27,6 +27,8 @@ from kvguard.version import __version__
 
 KIND = "report"
 SCHEMA_VERSION = 1
+_OF_THE_MOMENT = ("latest", "began_clock", "latest_clock")
+"""Clocks of the process that read the log: nothing that a stored report could mean."""
 
 
 def render_json(document: Mapping[str, Any]) -> str:
@@ -99,7 +101,7 @@ def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
     nested = {"capacity", "engines", "memory", "timings", "runtime", "failure", "warnings", "missing", "lines"}
     budget = probe_budget(start.timings)
     return {
-        **_flat(start, *nested, "first_place", "last_place", "arguments"),
+        **_flat(start, *nested, "first_place", "last_place", "arguments", *_OF_THE_MOMENT),
         "capacity": _deployment(start.capacity),
         "engines": [_capacity(engine) for engine in start.engines],
         "memory": _flat(start.memory),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from kvguard.lines.stamps import elapsed
 from kvguard.slo.objectives import Slo, Stage
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
 from kvguard.startup.report import Phase, Start
@@ -96,13 +97,21 @@ def _readiness_in_time(start: Start | None, limit: float, now: float | None) -> 
         return None, Outcome.FAIL, "the start failed before it was ready"
     if start.phase in (Phase.READY, Phase.STOPPED):
         return _ready_after(start.timings.ready, limit)
-    if start.began is None or now is None:
+    passed = _passed(start, now)
+    if passed is None:
         return None, Outcome.UNKNOWN, "the server is not ready yet, and nothing tells how long it has taken"
-    passed = now - start.began
     if passed > limit:
         texts = format_apart(passed, limit, "seconds")
         return passed, Outcome.FAIL, f"the server is not ready after {texts[0]}; {texts[1]} are allowed"
     return None, Outcome.UNKNOWN, f"the server is not ready yet, {format_seconds(limit - passed)} are left"
+
+
+def _passed(start: Start, now: float | None) -> float | None:
+    """Seconds that the start has taken so far: by the log's own stamps and, since the last of them, by the clock."""
+    if start.began is not None and start.latest is not None:
+        since = 0.0 if now is None or start.latest_clock is None else max(now - start.latest_clock, 0.0)
+        return elapsed(start.began, start.latest) + since
+    return None if now is None or start.began_clock is None else now - start.began_clock
 
 
 def _ready_after(seconds: float | None, limit: float) -> tuple[float | None, Outcome, str]:

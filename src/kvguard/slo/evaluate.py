@@ -28,8 +28,8 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     Args:
         report: the newest start of one deployment.
         slo: what is asked of it.
-        now: the latest moment known, in seconds on the clock of `report.start.began`: the log's last stamp, or that
-            and the time that has passed since it came in. Only `ready_within` looks at it.
+        now: the present, in seconds of the clock by which the log's lines came; `None` where it is not followed.
+            Only `ready_within` looks at it.
     """
     judged = [_judge(report, slo, objective) for objective in slo.objectives]
     checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))

@@ -26,7 +26,8 @@ def one_kind_because(start: Start, engine: Capacity) -> str | None:
         return "the V0 engine lays all layers out alike"
     if engine.token_figure is TokenFigure.POOL and _agreeing(start, engine):
         return "tokens and concurrency agree as only one kind of layer prints them"
-    if engine.gpu_blocks is not None and start.block_size and _fills(engine, start.block_size):
+    block_size = known_block_size(start, engine)
+    if block_size is not None and _fills(engine, block_size):
         return "blocks and concurrency agree as only one kind of layer prints them"
     return None
 
@@ -37,12 +38,19 @@ def block_sizes(start: Start, engine: Capacity) -> tuple[int, ...]:
     With decode context parallelism a block holds its size on each of the ranks that share a request.
     """
     shards = start.decode_context_parallel_size or 1
-    if start.block_size:
-        return (start.block_size * shards,)
+    told = known_block_size(start, engine)
+    if told is not None:
+        return (told * shards,)
     tokens = engine.kv_cache_tokens
     exact = engine.token_figure is not TokenFigure.CONCURRENCY_TIMES_LEN and tokens is not None
     sizes = tuple(size * shards for size in _BLOCK_SIZES if not exact or tokens % (size * shards) == 0)  # type: ignore[operator]
     return sizes or (_BLOCK_SIZES[0] * shards,)
+
+
+def known_block_size(start: Start, engine: Capacity) -> int | None:
+    """The block size that the log tells, or that its figures prove."""
+    derived = engine.derived.get("block_size")
+    return start.block_size or (None if derived is None else round(derived.value))
 
 
 def _agreeing(start: Start, engine: Capacity) -> bool | None:

@@ -27,6 +27,9 @@ def _total_concurrency(start: Start, _target: object) -> Observation:
     total = start.capacity.total_max_concurrency
     subject = _at_length("total maximum concurrency", start.capacity.weakest.max_model_len or start.max_model_len)
     place = start.lines.get("max_concurrency")
+    silent = (start.capacity.engines_expected or 0) - start.capacity.engines
+    if total is None and start.capacity.engines and silent > 0:
+        return unknown(subject, f"{silent} of {start.capacity.engines_expected} engines printed none")
     if total is None:
         return _refused_concurrency(subject, start.failure) or _not_printed(subject, "the maximum concurrency")
     if start.capacity.engines <= 1:
@@ -91,7 +94,8 @@ def _kv_cache_dtype(start: Start, _target: object) -> Observation:
 
 def _engines(start: Start, target: float | str) -> Observation:
     """Engines that reported. Silent ones are unknown, unless the log itself declares another number than asked."""
-    subject, reported, declared = "number of engines", start.capacity.engines, start.capacity.engines_expected
+    subject, reported = "number of engines", start.capacity.engines
+    declared = start.capacity.engines_expected if start.data_parallel_size is not None else None
     elsewhere = start.data_parallel_size == target
     if reported == target or reported > float(target) or (declared not in (None, target) and not elsewhere):
         return printed(subject, max(reported, declared or 0), start.lines.get("engines"))

@@ -122,6 +122,7 @@ class StartupFold:
         if origin.stamp is not None:
             state.began = origin.stamp if state.began is None else state.began
             state.latest = origin.stamp
+        state.latest_clock = now
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):

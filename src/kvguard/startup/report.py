@@ -203,6 +203,12 @@ class Start:
     last_place: Place | None = None
     began: float | None = None
     """Stamp of the first line, in seconds as `Origin.stamp`."""
+    latest: float | None = None
+    """Stamp of the newest line that told something."""
+    began_clock: float | None = None
+    """When the first line came, in seconds of the caller's clock; `None` where the caller has none."""
+    latest_clock: float | None = None
+    """When the newest line that told something came, by the same clock."""
     lines: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     """Where each fact stands, by its name in the report."""
 

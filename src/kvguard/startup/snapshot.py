@@ -83,6 +83,9 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         first_place=Place(source, state.first_line),
         last_place=Place(source, state.last_line),
         began=state.began,
+        latest=state.latest,
+        began_clock=state.began_clock,
+        latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
     )
 

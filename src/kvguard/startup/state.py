@@ -110,6 +110,7 @@ class StartState:
     ready_line: int | None = None
     began_clock: float | None = None
     """When the first line came, by the caller's clock."""
+    latest_clock: float | None = None
     ready_clock: float | None = None
     http_pids: set[int] = field(default_factory=set)
     failure: FailureState | None = None
