@@ -302,6 +302,7 @@ WEAK_ENGINE = Verdict(
             stage=Stage.RUNTIME,
             place=place(88, "node-0.log"),
             reason="98.1 % of the KV cache was in use, 95 % are allowed",
+            severity=Severity.WARN,
         ),
         check(
             "max_drop",

@@ -15,6 +15,8 @@ from kvguard.errors import UserError
 from kvguard.version import __version__
 
 COMMANDS: dict[str, str] = {
+    "check": "judge a start by its log, and say so by the exit status",
+    "inspect": "show what a log says of its newest start, without judging it",
     "slo": "check SLO files, or print their schema",
 }
 """Each command's name and its line in `kvguard --help`; the module is `kvguard.cli.<name>`."""

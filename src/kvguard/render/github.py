@@ -15,7 +15,7 @@ MOST = 10
 
 def render_github(verdict: Verdict, terminal: Terminal) -> str:
     """Errors for what is missed or unknown, warnings for the rest; one notice when all is met."""
-    checks = [check for check in verdict.checks if check.outcome is not Outcome.PASS]
+    checks = [c for c in verdict.checks if c.outcome is not Outcome.PASS and c.severity is Severity.FAIL]
     told = {check.reason for check in checks}
     reasons = [reason for reason in verdict.reasons if reason.message not in told]
     told |= {reason.message for reason in reasons}

@@ -11,7 +11,7 @@ from typing import Any
 from kvguard.render.log_text import escape_unshown, masked_deep
 from kvguard.render.probe_budget import probe_budget
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
-from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
 from kvguard.startup.report import (
     Capacity,
     CapacityReport,
@@ -58,7 +58,7 @@ def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict
         "sources": list(report.sources),
         "verdict": _verdict(verdict) if verdict else None,
         "checks": [_check(check) for check in verdict.checks] if verdict else [],
-        "levers": [_lever(lever) for lever in verdict.levers] if verdict else [],
+        "levers": [_flat(lever) for lever in verdict.levers] if verdict else [],
         "starts": report.starts,
         "history": [_summary(start, report, outcome) for start in report.history],
         "start": _start(report.start, warnings) if report.start else None,
@@ -70,7 +70,11 @@ def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {"outcome": verdict.outcome, "reasons": [_reason(reason) for reason in verdict.reasons]}
+    return {
+        "outcome": verdict.outcome,
+        "startup_outcome": verdict.gate_outcome,
+        "reasons": [_reason(reason) for reason in verdict.reasons],
+    }
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
@@ -78,16 +82,11 @@ def _reason(reason: Reason) -> dict[str, Any]:
 
 
 def _check(check: CheckResult) -> dict[str, Any]:
-    names = ("objective", "unit", "kind", "stage", "observed", "low", "high", "target", "outcome", "reason", "remedy")
     return {
-        **{name: getattr(check, name) for name in names},
+        **_flat(check, "place", "levers"),
         **_place(check.place),
-        "levers": [_lever(lever) for lever in check.levers],
+        "levers": [_flat(lever) for lever in check.levers],
     }
-
-
-def _lever(lever: Lever) -> dict[str, Any]:
-    return _flat(lever)
 
 
 def _summary(summary: StartSummary, report: CapacityReport, newest: Outcome | None) -> dict[str, Any]:

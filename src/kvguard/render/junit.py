@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 RESULT_TAGS: dict[Outcome, str | None] = {Outcome.PASS: None, Outcome.FAIL: "failure", Outcome.UNKNOWN: "error"}
 """The element inside a test case for each outcome; a pass has none."""
+LONGEST_MESSAGE = 2000
+ADVISORY = "skipped"
+"""The element where the SLO lets a miss change nothing: neither green nor red."""
 
 
 def render_junit(verdict: Verdict, terminal: Terminal) -> str:
@@ -26,7 +29,7 @@ def render_junit(verdict: Verdict, terminal: Terminal) -> str:
     report = verdict.report
     cases = [_start_case(verdict), *(_check_case(check) for check in verdict.checks)]
     cases += [
-        _case("warning", warning.code, Outcome.FAIL, warning.message, "", warning.place)
+        _case("warning", warning.code, RESULT_TAGS[Outcome.FAIL], warning.message, "", warning.place)
         for warning in verdict.warnings
         if warning.severity is Severity.FAIL
     ]
@@ -34,7 +37,7 @@ def render_junit(verdict: Verdict, terminal: Terminal) -> str:
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
         "errors": str(sum(case.find("error") is not None for case in cases)),
-        "skipped": "0",
+        "skipped": str(sum(case.find(ADVISORY) is not None for case in cases)),
     }
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "kvguard", **counts, "time": "0"})
@@ -46,7 +49,7 @@ def render_junit(verdict: Verdict, terminal: Terminal) -> str:
 
 def _start_case(verdict: Verdict) -> Element:
     """The start as a case of its own: it carries the verdict where no objective does."""
-    outcomes = {check.outcome for check in verdict.checks}
+    outcomes = {check.outcome for check in verdict.checks if check.severity is Severity.FAIL}
     by_warning = any(warning.severity is Severity.FAIL for warning in verdict.warnings)
     explained = verdict.outcome in outcomes or (verdict.outcome is Outcome.FAIL and by_warning)
     start = verdict.report.start
@@ -62,18 +65,19 @@ def _start_case(verdict: Verdict) -> Element:
 def _check_case(check: CheckResult) -> Element:
     figures = f"observed {show_observed(check)}, target {show_target(check)}"
     detail = f"{figures}\n{shown(check.remedy)}" if check.remedy else figures
-    return _case(check.stage, check.objective, check.outcome, check.reason, detail, check.place)
+    tag = RESULT_TAGS[check.outcome]
+    tag = ADVISORY if tag and check.severity is not Severity.FAIL else tag
+    return _case(check.stage, check.objective, tag, check.reason, detail, check.place)
 
 
-def _case(group: str, name: str, outcome: Outcome, message: str, detail: str, place: Place | None) -> Element:
+def _case(group: str, name: str, tag: str | None, message: str, detail: str, place: Place | None) -> Element:
     from xml.etree import ElementTree
 
     attributes = {"classname": f"kvguard.{group}", "name": name, "time": "0"}
     if place is not None:
         attributes |= {"file": shown(place.source), "line": str(place.line)}
     case = ElementTree.Element("testcase", attributes)
-    tag = RESULT_TAGS[outcome]
     if tag is not None:
-        text = shown(message, 2000)
-        ElementTree.SubElement(case, tag, {"message": text, "type": outcome}).text = f"{text}\n{detail}".rstrip()
+        text = shown(message, LONGEST_MESSAGE)
+        ElementTree.SubElement(case, tag, {"message": text, "type": tag}).text = f"{text}\n{detail}".rstrip()
     return case

@@ -82,8 +82,9 @@ def _table(verdict: Verdict) -> str:
 
 
 def _row(check: CheckResult, report: CapacityReport) -> str:
+    counts = check.outcome is Outcome.PASS or check.severity is Severity.FAIL
     cells = (
-        MARKS[check.outcome],
+        MARKS[check.outcome] if counts else SEVERITY_MARKS[check.severity],
         f"`{check.objective}`",
         escape(show_observed(check)),
         escape(show_target(check)),

@@ -27,10 +27,10 @@ SEVERITY_TONES: Mapping[Severity, tuple[str, Tone]] = MappingProxyType(
         Severity.FAIL: ("✘", Tone.BAD),
         Severity.WARN: ("!", Tone.DOUBT),
         Severity.NOTE: ("·", Tone.QUIET),
-        Severity.IGNORE: ("", Tone.PLAIN),
+        Severity.IGNORE: (" ", Tone.PLAIN),
     }
 )
-"""The mark before a warning; an ignored one is not shown."""
+"""The mark before a warning, and before an objective whose miss does not fail; an ignored warning is not shown."""
 
 INDENT = "  "
 LONGEST_REASON = 1000
@@ -129,6 +129,8 @@ def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
 
 def _objective_row(check: CheckResult, report: CapacityReport) -> list[Cell]:
     _, mark, tone = OUTCOME_TONES[check.outcome]
+    if check.outcome is not Outcome.PASS and check.severity is not Severity.FAIL:
+        mark, tone = SEVERITY_TONES[check.severity]
     observed = cut(show_observed(check), WIDEST_CELL)
     return [
         Cell(f"{mark} {check.objective}", tone),

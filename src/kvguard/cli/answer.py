@@ -1,0 +1,39 @@
+"""A verdict to its reports, its record, a line on stderr where no page says it, and the exit status."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from kvguard.cli import exit_status
+from kvguard.cli.output import Destination, write_reports
+from kvguard.render.formats import RENDERERS
+from kvguard.render.log_text import shown
+from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.units import format_seconds
+
+STATUS_OF: Mapping[Outcome, int] = MappingProxyType(
+    {Outcome.PASS: exit_status.MET, Outcome.FAIL: exit_status.MISSED, Outcome.UNKNOWN: exit_status.UNKNOWN}
+)
+"""The exit status of each outcome."""
+
+
+def answer(
+    verdict: Verdict, places: Sequence[Destination], record: Path | None, timed_out_after: float | None = None
+) -> int:
+    """Write all that was asked for, and give the status.
+
+    Raises:
+        SourceError: a file cannot be written.
+    """
+    if timed_out_after is not None:
+        print(f"kvguard: no answer within {format_seconds(timed_out_after)}", file=sys.stderr)
+    write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal))
+    if record is not None:
+        from kvguard.cli.records import append
+
+        append(record, verdict)
+    if verdict.outcome is not Outcome.PASS and not any(one.form == "text" and one.path is None for one in places):
+        why = shown(verdict.reasons[0].message) if verdict.reasons else ""
+        print(f"kvguard: {verdict.outcome}: {why}", file=sys.stderr)
+    return exit_status.UNKNOWN if timed_out_after is not None else STATUS_OF[verdict.outcome]

@@ -1,0 +1,43 @@
+"""`kvguard check`: judge a start by its log, and say so by the exit status."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kvguard.cli.answer import answer
+from kvguard.cli.objective_flags import add_objective_flags, asks_for_nothing, slo_from
+from kvguard.cli.output import add_output_flags, destinations
+from kvguard.cli.wait_flags import Until, add_wait_flags, waits
+from kvguard.render.formats import RENDERERS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the logs, what is asked of them, and where the answer goes."""
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="a vLLM log (.gz and .zst as they are), - for stdin; several are the nodes of one deployment",
+    )
+    add_wait_flags(parser)
+    add_output_flags(parser, RENDERERS)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history")
+    add_objective_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge, report, and give the status of the outcome."""
+    from kvguard.cli.reading import follow, read_whole
+
+    places = destinations(arguments, RENDERERS)
+    slo = slo_from(arguments)
+    if asks_for_nothing(slo) and not arguments.quiet:
+        print("kvguard: no objective is given: the start alone is judged", file=sys.stderr)
+    if not waits(arguments):
+        return answer(read_whole(arguments.logs, slo), places, arguments.record)
+    from kvguard.cli.progress import Progress
+    from kvguard.cli.records import last_ready
+
+    progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
+    waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress)
+    return answer(waited.verdict, places, arguments.record, timed_out_after=arguments.timeout if waited.timed_out else None)

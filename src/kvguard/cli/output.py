@@ -1,0 +1,134 @@
+"""Where reports go: `--format NAME[=FILE]`, which repeats, `--output FILE`, and what the terminal can show."""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from kvguard.errors import ConfigError, SourceError
+from kvguard.render.layout import Terminal
+
+WIDEST = 120
+"""Columns beyond which text is hard to read."""
+UNKNOWN_WIDTH = 100
+"""Where nobody tells the width: a pipeline's log, a file."""
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One format and the file it goes to; `None` is stdout."""
+
+    form: str
+    path: Path | None
+
+
+def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
+    """Add `--format` and `--output`."""
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--format",
+        action="append",
+        metavar="NAME[=FILE]",
+        help=f"{', '.join(forms)}; repeats, one of them without a file (default: text)",
+    )
+    group.add_argument("--output", type=Path, metavar="FILE", help="where the format without a file goes, not to stdout")
+
+
+def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[Destination, ...]:
+    """What is to be written where.
+
+    Raises:
+        ConfigError: a format that does not exist, a file named twice, or two formats for stdout.
+    """
+    found = [_destination(text, arguments.output, tuple(forms)) for text in arguments.format or ["text"]]
+    for index, one in enumerate(found):
+        if any(one.path == other.path for other in found[:index]):
+            where = "stdout" if one.path is None else str(one.path)
+            raise ConfigError(f"--format {one.form}: two formats go to {where}: name a file, as --format {one.form}=FILE")
+    if arguments.output is not None and all("=" in text for text in arguments.format or ["text"]):
+        raise ConfigError(f"--output {arguments.output}: every --format names its own file already")
+    return tuple(found)
+
+
+def _destination(text: str, output: Path | None, forms: tuple[str, ...]) -> Destination:
+    form, named, file = text.partition("=")
+    if form not in forms:
+        raise ConfigError(f"--format {form}: no such format; there are {', '.join(forms)}")
+    if named and not file:
+        raise ConfigError(f"--format {text}: a file name belongs behind the =")
+    path = Path(file) if named else output
+    if path is not None and not path.absolute().parent.is_dir():
+        raise ConfigError(f"{path}: its folder does not exist: make it first")
+    return Destination(form, path)
+
+
+def write_reports(found: Iterable[Destination], render: Callable[[str, Terminal], str]) -> None:
+    """Write each report to its place: files first, so that they are there when stdout's reader leaves early.
+
+    Raises:
+        SourceError: a file cannot be written.
+    """
+    for destination in sorted(found, key=lambda one: one.path is None):
+        if destination.path is None:
+            _write_stdout(render(destination.form, terminal_of(sys.stdout, os.environ)))
+        else:
+            write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH)))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file anew; a step's summary is added to, since others write there as well.
+
+    Raises:
+        SourceError: it cannot be written.
+    """
+    mode = "a" if str(path) == os.environ.get(STEP_SUMMARY) else "w"
+    append_or_write(path, text, mode)
+
+
+def append_or_write(path: Path, text: str, mode: str) -> None:
+    """Write or append text as UTF-8.
+
+    Raises:
+        SourceError: it cannot be written.
+    """
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise SourceError(f"{path}: cannot be written ({reason}): name another file") from None
+
+
+def _write_stdout(text: str) -> None:
+    """Reports are UTF-8, whatever the locale; a page for a terminal that has less was drawn in ASCII already."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8"))
+    sys.stdout.buffer.flush()
+
+
+def terminal_of(stream: TextIO, environ: Mapping[str, str]) -> Terminal:
+    """What a stream can show: width, colour (`NO_COLOR`, `FORCE_COLOR`, `TERM`), and more than ASCII or not."""
+    interactive = stream.isatty()
+    if interactive or "COLUMNS" in environ:
+        width = min(shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns, WIDEST)
+    else:
+        width = UNKNOWN_WIDTH
+    color = interactive and environ.get("TERM") != "dumb"
+    if environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        color = True
+    if environ.get("NO_COLOR"):
+        color = False
+    return Terminal(width, color, _can_show(stream, "█✔→−×"))
+
+
+def _can_show(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

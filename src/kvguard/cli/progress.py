@@ -1,0 +1,48 @@
+"""What is said on stderr while a start is waited for: each phase as it comes, and at times that nothing is stuck."""
+
+from typing import TextIO
+
+from kvguard.render.start_facts import PHASE_WORDS
+from kvguard.slo.verdict import Verdict
+from kvguard.startup.report import Phase
+from kvguard.units import format_seconds
+
+HEARTBEAT_S = 30.0
+"""Between two lines while nothing changes: a pipeline must not take a silent step for a stuck one."""
+
+
+class Progress:
+    """Talks of one start.
+
+    Args:
+        stream: where to; `None` says nothing.
+        last_ready: seconds that the last recorded start took to get ready, where that is known.
+    """
+
+    def __init__(self, stream: TextIO | None, last_ready: float | None = None) -> None:
+        self._stream = stream
+        self._last_ready = last_ready
+        self._phase: Phase | None = None
+        self._since = 0.0
+        self._spoke = 0.0
+
+    def __call__(self, verdict: Verdict, seconds: float) -> None:
+        """Tell of the verdict after so many seconds, where there is something to tell."""
+        start = verdict.report.start
+        phase = start.phase if start else Phase.NONE
+        if phase is not self._phase:
+            self._phase, self._since = phase, seconds
+            self._say(f"{format_seconds(seconds)}: {PHASE_WORDS[phase]}{self._expectation(seconds)}", seconds)
+        elif seconds - self._spoke >= HEARTBEAT_S:
+            lasted = format_seconds(seconds - self._since)
+            self._say(f"{format_seconds(seconds)}: {PHASE_WORDS[phase]} for {lasted}{self._expectation(seconds)}", seconds)
+
+    def _expectation(self, seconds: float) -> str:
+        if self._last_ready is None or self._phase in (Phase.READY, Phase.FAILED, Phase.STOPPED):
+            return ""
+        return f" (the last start was ready after {format_seconds(self._last_ready)})"
+
+    def _say(self, text: str, seconds: float) -> None:
+        self._spoke = seconds
+        if self._stream is not None:
+            print(f"kvguard: {text}", file=self._stream, flush=True)
