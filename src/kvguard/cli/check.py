@@ -21,7 +21,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_wait_flags(parser)
     add_output_flags(parser, RENDERERS)
-    parser.add_argument("--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history"
+    )
     add_objective_flags(parser)
 
 
@@ -40,4 +42,4 @@ def run(arguments: argparse.Namespace) -> int:
 
     progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
     waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress)
-    return answer(waited.verdict, places, arguments.record, timed_out_after=arguments.timeout if waited.timed_out else None)
+    return answer(waited.verdict, places, arguments.record, arguments.timeout if waited.timed_out else None)

@@ -35,7 +35,9 @@ class Progress:
             self._say(f"{format_seconds(seconds)}: {PHASE_WORDS[phase]}{self._expectation(seconds)}", seconds)
         elif seconds - self._spoke >= HEARTBEAT_S:
             lasted = format_seconds(seconds - self._since)
-            self._say(f"{format_seconds(seconds)}: {PHASE_WORDS[phase]} for {lasted}{self._expectation(seconds)}", seconds)
+            self._say(
+                f"{format_seconds(seconds)}: {PHASE_WORDS[phase]} for {lasted}{self._expectation(seconds)}", seconds
+            )
 
     def _expectation(self, seconds: float) -> str:
         if self._last_ready is None or self._phase in (Phase.READY, Phase.FAILED, Phase.STOPPED):

@@ -106,8 +106,9 @@ class _Following:
 
     def look(self, now: float) -> Verdict:
         """Read what has come, and judge."""
-        if any([take(source, guard, now) for source, guard in zip(self.sources, self.guards, strict=True)]):
-            self._last_chunk = now
+        for source, guard in zip(self.sources, self.guards, strict=True):
+            if take(source, guard, now):
+                self._last_chunk = now
         verdict = joined(self.guards, self._slo, now)
         if is_answered(verdict, self._until):
             self._answered_since = now if self._answered_since is None else self._answered_since

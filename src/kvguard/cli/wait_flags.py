@@ -23,8 +23,12 @@ def add_wait_flags(parser: argparse.ArgumentParser) -> None:
         metavar="capacity|ready",
         help="wait until the capacity is reported, or the server is ready; a miss ends it at once",
     )
-    group.add_argument("--timeout", type=seconds, metavar="TIME", help="wait no longer than that, as 15m: then status 3")
-    group.add_argument("--follow", action="store_true", help="read on as the log grows (until ready, unless told otherwise)")
+    group.add_argument(
+        "--timeout", type=seconds, metavar="TIME", help="wait no longer than that, as 15m: then status 3"
+    )
+    group.add_argument(
+        "--follow", action="store_true", help="read on as the log grows (until ready, unless told otherwise)"
+    )
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
 
 

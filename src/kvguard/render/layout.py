@@ -31,6 +31,8 @@ _CODES: Mapping[Tone, str] = MappingProxyType(
         Tone.ACCENT: "\x1b[36m",
     }
 )
+NO_BREAK = "\u00a0"
+"""A space at which `wrap` does not break a line."""
 _ASCII = str.maketrans(
     {
         "✔": "+", "✘": "x", "?": "?", "×": "x", "−": "-", "–": "-", "·": "|", "…": "~", "→": ">", "±": "~",
@@ -74,14 +76,14 @@ class Cell:
 
 def wrap(text: str, width: int, indent: str = "", hang: str | None = None) -> list[str]:
     """The text over lines of at most `width` columns; `hang` stands before all but the first."""
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         text,
         max(width, len(indent) + 20),
         initial_indent=indent,
         subsequent_indent=indent if hang is None else hang,
-        break_long_words=True,
         break_on_hyphens=False,
     )
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def _inert(line: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kvguard.render.layout import Cell, Terminal, Tone, columns, cut, wrap
+from kvguard.render.layout import NO_BREAK, Cell, Terminal, Tone, columns, cut, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar
 from kvguard.render.probe_budget import probe_budget_line
@@ -252,4 +252,4 @@ def _sentence(text: str) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    return f" ({text})" if text else ""
+    return f" ({text})".replace("line ", f"line{NO_BREAK}") if text else ""
