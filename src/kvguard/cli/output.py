@@ -51,9 +51,7 @@ def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[D
     for index, one in enumerate(found):
         if any(one.path == other.path for other in found[:index]):
             where = "stdout" if one.path is None else str(one.path)
-            raise ConfigError(
-                f"--format {one.form}: two formats go to {where}: name a file, as --format {one.form}=FILE"
-            )
+            raise ConfigError(f"--format {one.form}: two formats go to {where}: write --format {one.form}=FILE")
     if arguments.output is not None and all("=" in text for text in arguments.format or ["text"]):
         raise ConfigError(f"--output {arguments.output}: every --format names its own file already")
     return tuple(found)

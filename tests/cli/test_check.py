@@ -1,0 +1,202 @@
+"""`kvguard check`: the status of every kind of input, and what is said where."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kvguard.cli import main
+from tests.conftest import FIXTURES
+
+LOGS = FIXTURES / "logs"
+REFUSED = str(LOGS / "story/l4-default-context.log")
+RAG = str(LOGS / "story/rag-24gb.log")
+RUN = LOGS / "runs/vllm-0.32.0-cpu-base/server.log"
+CAPACITY_LINE = b"CPU KV cache size"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def cut(before: bytes, folder: Path) -> str:
+    """The log of a good start up to the line that holds these bytes."""
+    content = RUN.read_bytes()
+    position = content.index(before)
+    path = folder / "cut.log"
+    path.write_bytes(content[: content.rindex(b"\n", 0, position) + 1])
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "log, flags, status",
+    [
+        (RAG, ["--min-concurrency", "1.25"], 0),
+        (RAG, ["--min-concurrency", "1.26"], 1),
+        (REFUSED, ["--min-concurrency", "0.1"], 1),
+        (RAG, ["--min-kv-cache", "3GiB"], 3),
+        (REFUSED, [], 1),
+        (RAG, [], 0),
+    ],
+)
+def test_the_status_is_that_of_the_outcome(log: str, flags: list[str], status: int, capsys: Capture) -> None:
+    assert main(["check", log, *flags]) == status
+    assert capsys.readouterr().out.startswith({0: "PASS", 1: "FAIL", 3: "UNKNOWN"}[status])
+
+
+def test_without_an_objective_it_says_so(capsys: Capture) -> None:
+    main(["check", RAG])
+
+    assert capsys.readouterr().err == "kvguard: no objective is given: the start alone is judged\n"
+
+
+@pytest.mark.parametrize(
+    "content, line",
+    [
+        (b"", "UNKNOWN  the log is empty"),
+        (bytes(range(256)) * 40, "UNKNOWN  none of the "),
+        (b"2026-01-01 nginx: worker process 7 exited\n" * 3, "UNKNOWN  none of the 3 lines is a vLLM server's"),
+    ],
+    ids=["empty", "binary", "another program's"],
+)
+def test_a_log_that_says_nothing_is_unknown(content: bytes, line: str, tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "x.log"
+    log.write_bytes(content)
+
+    assert main(["check", str(log), "--min-concurrency", "2"]) == 3
+    assert capsys.readouterr().out.splitlines()[0].startswith(line)
+
+
+def test_a_log_cut_before_its_capacity_is_unknown(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["check", cut(CAPACITY_LINE, tmp_path), "--min-concurrency", "2"]) == 3
+    assert capsys.readouterr().out.startswith("UNKNOWN  ")
+
+
+def test_a_log_cut_behind_its_capacity_is_judged(tmp_path: Path, capsys: Capture) -> None:
+    log = cut(b"Starting vLLM server", tmp_path)
+
+    assert main(["check", log, "--min-concurrency", "2"]) == 0
+    assert "! start-not-finished: " in capsys.readouterr().out
+    assert main(["check", log, "--min-concurrency", "2", "--require-ready"]) == 3
+
+
+def test_a_log_cut_in_the_middle_of_its_capacity_line_is_not_guessed(tmp_path: Path) -> None:
+    content = RUN.read_bytes()
+    log = tmp_path / "cut.log"
+    log.write_bytes(content[: content.index(CAPACITY_LINE) + len(CAPACITY_LINE) + 4])
+
+    assert main(["check", str(log), "--min-concurrency", "2"]) == 3
+
+
+def test_what_cannot_be_read_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
+    broken = tmp_path / "broken.log.gz"
+    broken.write_bytes(gzip.compress(RUN.read_bytes())[:200])
+    cases = {
+        str(tmp_path / "missing.log"): "no such file",
+        str(tmp_path): "is a directory: name the log file in it",
+        str(broken): "broken archive (Compressed file ended before the end-of-stream marker was reached): "
+        "decompress what is left of it, and check that",
+    }
+    for log, reason in cases.items():
+        assert main(["check", log, "--min-concurrency", "2"]) == 2
+        captured = capsys.readouterr()
+        assert (captured.out, captured.err) == ("", f"kvguard: {log}: {reason}\n")
+
+
+def test_an_archive_is_read_as_it_is(tmp_path: Path) -> None:
+    packed = tmp_path / "server.log.gz"
+    packed.write_bytes(gzip.compress(RUN.read_bytes()))
+
+    assert main(["check", str(packed), "--min-concurrency", "256"]) == 0
+
+
+def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
+    assert main(["check", RAG, str(RUN), "--min-total-concurrency", "257", "--format", "json"]) == 0
+
+    report = json.loads(capsys.readouterr().out)
+    assert report["sources"] == [RAG, str(RUN)]
+    assert report["start"]["capacity"]["max_concurrency"] == 1.25
+
+
+def test_stdin_is_one_log_only(capsys: Capture) -> None:
+    assert main(["check", "-", "-"]) == 2
+    assert capsys.readouterr().err.endswith("kvguard: -: stdin can be one log only: name the others as files\n")
+
+
+def run_piped(content: bytes, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "kvguard", "check", "-", *words]
+    return subprocess.run(command, input=content, capture_output=True, env={**os.environ, "PYTHONPATH": "src"})
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    done = run_piped(Path(RAG).read_bytes(), "--min-concurrency", "2.5", "--format", "json")
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"kvguard: fail: maximum concurrency at 32,768 tokens is 1.25 requests, below the 2.50 requests asked for\n",
+    )
+    assert json.loads(done.stdout)["checks"][0]["observed"] == 1.25
+
+
+class TestWaiting:
+    """A start that somebody else began."""
+
+    def test_a_miss_ends_it_before_the_pipe_does(self, tmp_path: Path, capsys: Capture) -> None:
+        fifo = tmp_path / "pipe"
+        os.mkfifo(fifo)
+        done = threading.Event()
+
+        def write() -> None:
+            with fifo.open("wb", buffering=0) as pipe:
+                pipe.write(Path(RAG).read_bytes())
+                done.wait(20)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            assert main(["check", str(fifo), "--until", "ready", "--min-concurrency", "2.5"]) == 1
+        finally:
+            done.set()
+            writer.join()
+        assert capsys.readouterr().err.splitlines()[-1].endswith(": ready")
+
+    def test_the_time_runs_out(self, tmp_path: Path, capsys: Capture) -> None:
+        log = cut(CAPACITY_LINE, tmp_path)
+
+        assert main(["check", log, "--timeout", "300ms", "--min-concurrency", "2"]) == 3
+        captured = capsys.readouterr()
+        assert captured.out.startswith("UNKNOWN  ")
+        assert captured.err.endswith("kvguard: no answer within 0.3 s\n")
+
+    def test_a_start_that_is_not_ready_does_not_pass(self, tmp_path: Path) -> None:
+        log = cut(b"Starting vLLM server", tmp_path)
+
+        assert main(["check", log, "--timeout", "400ms", "--min-concurrency", "2"]) == 3
+        assert main(["check", log, "--timeout", "5s", "--until", "capacity", "--min-concurrency", "2"]) == 0
+
+    def test_the_newest_of_several_starts_is_waited_for(self, tmp_path: Path) -> None:
+        log = tmp_path / "two.log"
+        second = RUN.read_bytes()
+        log.write_bytes(Path(RAG).read_bytes() + second[: second.index(CAPACITY_LINE) - 200])
+
+        assert main(["check", str(log), "--timeout", "700ms", "--min-concurrency", "1"]) == 3
+
+    def test_a_file_that_appears_late_is_read(self, tmp_path: Path) -> None:
+        log = tmp_path / "late.log"
+        writer = threading.Timer(0.3, log.write_bytes, [RUN.read_bytes()])
+        writer.start()
+
+        assert main(["check", str(log), "--follow", "--timeout", "20s", "--min-concurrency", "2", "-q"]) == 0
+        writer.join()
+
+    def test_a_pipe_that_ends_too_early_is_unknown(self) -> None:
+        content = RUN.read_bytes()
+        done = run_piped(content[: content.index(CAPACITY_LINE)], "--until", "ready", "--min-concurrency", "2")
+
+        assert done.returncode == 3
+
+    def test_a_directory_is_not_waited_for(self, tmp_path: Path) -> None:
+        assert main(["check", str(tmp_path), "--follow", "--min-concurrency", "2"]) == 2

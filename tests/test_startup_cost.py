@@ -1,0 +1,45 @@
+"""What a command loads: a gate in a pipeline pays for no web stack, and for no reader of files it does not read."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import FIXTURES
+
+RAG = str(FIXTURES / "logs/story/rag-24gb.log")
+WEB = {"fastapi", "starlette", "uvicorn", "prometheus_client", "httpx", "anyio", "asyncio"}
+FILES = {"pydantic", "yaml", "zstandard", "gzip", "xml"}
+
+
+def loaded_by(*words: str, cwd: Path | None = None) -> set[str]:
+    """The modules of the top level that a command has imported when it ends."""
+    program = "import sys; from kvguard.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", program, *words]
+    environ = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=cwd, check=True)
+    return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", RAG, "--min-concurrency", "2.5"],
+        ["check", RAG, "--min-concurrency", "2.5", "--format", "json"],
+        ["inspect", RAG],
+        ["check", "--help"],
+    ],
+)
+def test_a_plain_log_costs_neither_web_stack_nor_file_formats(words: list[str]) -> None:
+    assert loaded_by(*words) & (WEB | FILES) == set()
+
+
+def test_an_slo_file_costs_its_readers_and_no_web_stack(tmp_path: Path) -> None:
+    slo = tmp_path / "slo.yaml"
+    slo.write_text("version: 1\nobjectives: {min_concurrency: 1}\n")
+    loaded = loaded_by("check", RAG, "--slo", str(slo))
+
+    assert loaded & WEB == set()
+    assert "yaml" in loaded
