@@ -1,0 +1,143 @@
+"""A model's config.json as the readers ask it: the right section, every spelling of a key, a named refusal."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kvguard.errors import ConfigError
+
+_TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model_config")
+"""Where multi-modal configs keep the language model; the first that is an object with layers is taken."""
+
+_LENGTH_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "model_max_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+_DTYPE_KEYS = ("dtype", "torch_dtype")
+_ROPE_WITHOUT_FACTOR = frozenset({"default", "su", "longrope", "llama3", "mrope", "proportional"})
+"""RoPE kinds whose factor does not lengthen the context beyond the config's figure (vLLM's config/model.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A parsed config.json: `whole` as written, `text` the section of the decoder."""
+
+    whole: Mapping[str, Any]
+    text: Mapping[str, Any]
+
+    @property
+    def architecture(self) -> str:
+        """The first architecture named."""
+        names = self.whole.get("architectures") or self.text.get("architectures") or []
+        if not names:
+            raise ConfigError('the model config has no "architectures": name the model class as vLLM knows it')
+        return str(names[0])
+
+    @property
+    def model_type(self) -> str:
+        """The decoder's model type, or the whole model's."""
+        return str(self.text.get("model_type") or self.whole.get("model_type") or "")
+
+    def get(self, *names: str) -> Any:
+        """The first of these keys that is there and not null; None else."""
+        return next((self.text[name] for name in names if self.text.get(name) is not None), None)
+
+    def need(self, *names: str) -> Any:
+        """The first of these keys.
+
+        Raises:
+            ConfigError: none is there; the architecture and the key are named.
+        """
+        value = self.get(*names)
+        if value is None:
+            spelt = " or ".join(f'"{name}"' for name in names)
+            raise ConfigError(f"{self.architecture}: the model config has no {spelt}, and its layers depend on it")
+        return value
+
+    def integer(self, *names: str) -> int:
+        """The first of these keys as a whole number.
+
+        Raises:
+            ConfigError: missing, or no number.
+        """
+        value = self.need(*names)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+            raise ConfigError(f'{self.architecture}: "{names[0]}" of the model config is {value!r}, not a whole number')
+        return int(value)
+
+    def optional(self, default: int, *names: str) -> int:
+        """As `integer`, with a default where none of the keys is there."""
+        return default if self.get(*names) is None else self.integer(*names)
+
+    @property
+    def dtype(self) -> str:
+        """The checkpoint's dtype; "float32" where the config names none, as vLLM assumes."""
+        sections = (self.whole, self.text)
+        for section in sections:
+            for name in _DTYPE_KEYS:
+                if section.get(name):
+                    return str(section[name]).removeprefix("torch.")
+        return "float32"
+
+    @property
+    def derived_max_model_len(self) -> int | None:
+        """The context length that the config promises, in tokens; None where it names none."""
+        lengths = [value for name in _LENGTH_KEYS if isinstance(value := self.text.get(name), int)]
+        if not lengths:
+            return None
+        scaling = self.get("rope_scaling", "rope_parameters")
+        return _stretched(min(lengths), scaling if isinstance(scaling, Mapping) else {}, self.model_type)
+
+
+def _stretched(length: int, scaling: Mapping[str, Any], model_type: str) -> int:
+    """The length after RoPE scaling; YaRN counts from the length before it (vLLM's config/model.py)."""
+    kind = scaling.get("rope_type", scaling.get("type"))
+    if kind is None or kind in _ROPE_WITHOUT_FACTOR or model_type.startswith("gemma3"):
+        return length
+    base = scaling.get("original_max_position_embeddings", length) if kind == "yarn" else length
+    return int(base * float(scaling.get("factor", 1.0)))
+
+
+def parse_model_config(text: str, source: str) -> ModelConfig:
+    """Read a config.json.
+
+    Args:
+        text: the file's content.
+        source: its name, for the error.
+
+    Raises:
+        ConfigError: no JSON object.
+    """
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{source}: not a model config: {error.msg} at line {error.lineno}") from None
+    if not isinstance(whole, dict):
+        raise ConfigError(f"{source}: not a model config: a JSON object is expected, as a model's config.json")
+    return model_config(whole)
+
+
+def model_config(whole: Mapping[str, Any]) -> ModelConfig:
+    """The same from a parsed object."""
+    return ModelConfig(whole=whole, text=_text_section(whole))
+
+
+def _text_section(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in _TEXT_SECTIONS:
+        section = whole.get(name)
+        if isinstance(section, Mapping):
+            return {**_shared(whole), **_text_section(section)}
+    return whole
+
+
+def _shared(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keys of the outer object that the decoder inherits: old checkpoints write them once, outside."""
+    return {name: whole[name] for name in ("architectures", *_DTYPE_KEYS) if name in whole}

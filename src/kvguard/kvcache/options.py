@@ -1,0 +1,348 @@
+"""The serving flags that bear on the cache: checked against the release, with vLLM's defaults filled in."""
+
+from dataclasses import dataclass, replace
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache import releases
+from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers
+from kvguard.kvcache.releases import Release
+from kvguard.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags as the user gave them; None where not given. Names are vLLM's own, sizes in bytes or tokens."""
+
+    vllm_version: Release = releases.NEWEST_TESTED
+    engine: str | None = None
+    max_model_len: int | None = None
+    auto_max_model_len: bool = False
+    dtype: str | None = None
+    block_size: int | None = None
+    kv_cache_dtype: str = "auto"
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    pp_layer_partition: tuple[int, ...] | None = None
+    decode_context_parallel_size: int = 1
+    prefill_context_parallel_size: int = 1
+    data_parallel_size: int = 1
+    max_num_batched_tokens: int | None = None
+    max_num_encoder_input_tokens: int | None = None
+    max_num_seqs: int | None = None
+    async_scheduling: bool | None = None
+    enable_prefix_caching: bool | None = None
+    disable_hybrid_kv_cache_manager: bool = False
+    mamba_cache_mode: str | None = None
+    mamba_block_size: int | None = None
+    mamba_cache_dtype: str | None = None
+    mamba_ssm_cache_dtype: str | None = None
+    kernel_block_alignment: int | None = None
+    num_speculative_tokens: int = 0
+    draft_layers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A value that nobody gave: the option, the value taken and why."""
+
+    option: str
+    value: int | str | bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Every flag with a value: what the arithmetic works with."""
+
+    release: Release
+    engine: str
+    max_model_len: int | None
+    dtype: str
+    block_size: int
+    kv_cache_dtype: str
+    tp: int
+    pp: int
+    pp_layer_partition: tuple[int, ...] | None
+    dcp: int
+    pcp: int
+    dp: int
+    max_num_batched_tokens: int
+    encoder_budget: int
+    max_num_seqs: int
+    async_scheduling: bool
+    new_runner: bool
+    prefix_caching: bool
+    hybrid_manager: bool
+    mamba_cache_mode: str
+    mamba_block_size: int | None
+    mamba_cache_dtype: str
+    mamba_ssm_cache_dtype: str
+    kernel_block_alignment: int | None
+    speculative_tokens: int
+
+    @property
+    def in_flight_tokens(self) -> int:
+        """F: tokens scheduled and not yet settled, which sliding layers must keep besides their window."""
+        if self.release < releases.IN_FLIGHT_TOKENS:
+            return self.max_num_batched_tokens
+        return self.max_num_batched_tokens * self._concurrent_batches
+
+    @property
+    def _concurrent_batches(self) -> int:
+        """config/vllm.py max_concurrent_batches."""
+        if not self.async_scheduling:
+            return self.pp
+        return self.pp + 1 if self.new_runner else (2 if self.pp == 1 else self.pp)
+
+    @property
+    def length_shards(self) -> int:
+        """By how many ranks a request's tokens are divided: DCP, and PCP in the releases where it divided too."""
+        divides = releases.PCP_EXISTS <= self.release < releases.PCP_GONE
+        return self.dcp * (self.pcp if divides else 1)
+
+
+_SINCE: dict[str, tuple[Release, Release | None]] = {
+    "decode_context_parallel_size": (releases.DCP_EXISTS, None),
+    "prefill_context_parallel_size": (releases.PCP_EXISTS, None),
+    "async_scheduling": (Release(0, 10, 0), None),
+    "disable_hybrid_kv_cache_manager": (releases.KV_HYBRID_MANAGER, None),
+    "mamba_cache_mode": (releases.STATE_CACHE_MODES, None),
+    "mamba_block_size": (releases.STATES_BY_BLOCK, None),
+    "mamba_cache_dtype": (Release(0, 10, 1), None),
+    "mamba_ssm_cache_dtype": (Release(0, 10, 1), None),
+    "auto_max_model_len": (releases.AUTO_MAX_MODEL_LEN, None),
+    "data_parallel_size": (Release(0, 8, 3), None),
+}
+"""Since (and until) when vLLM's engine/arg_utils.py has a flag; the others are older than any release planned for."""
+
+_DEFAULTS = Options()
+
+
+def check_release(options: Options) -> None:
+    """Refuse flags that this release does not have.
+
+    Raises:
+        ConfigError: names the flag and the release that brought it.
+    """
+    release = options.vllm_version
+    if release < releases.OLDEST:
+        raise ConfigError(
+            f"--vllm-version {release}: older than {releases.OLDEST}, where vLLM prints no concurrency yet"
+        )
+    for name, (since, _) in _SINCE.items():
+        if getattr(options, name) != getattr(_DEFAULTS, name) and release < since:
+            flag = "--max-model-len auto" if name == "auto_max_model_len" else f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{flag}: vLLM {release} does not have it; it came with {since}")
+    if options.mamba_cache_mode == "all" and release >= releases.ALL_MODE_GONE:
+        raise ConfigError(
+            f"--mamba-cache-mode all: vLLM {release} does not have it; it went with {releases.ALL_MODE_GONE}"
+        )
+    if options.engine == "v0" and release >= releases.V0_GONE:
+        raise ConfigError(f"--engine v0: vLLM {release} does not have it; the last release with it is 0.10.2")
+    if options.engine == "v1" and release < releases.V1_EXISTS:
+        raise ConfigError(
+            f"--engine v1: vLLM {release} prints nothing to plan for with it; use {releases.V1_EXISTS} or newer"
+        )
+
+
+def resolve(
+    options: Options, model: ModelLayers, total_gpu_bytes: float | None = None
+) -> tuple[Serving, list[Assumption]]:
+    """Fill in what vLLM would, and list what was assumed.
+
+    Args:
+        options: the flags as given.
+        model: the model's layers.
+        total_gpu_bytes: the card's memory where known: it decides vLLM's default batch sizes.
+
+    Raises:
+        ConfigError: flags that contradict the release, the model or one another.
+    """
+    check_release(options)
+    assumed: list[Assumption] = []
+    release = options.vllm_version
+    engine = options.engine or ("v1" if release >= releases.V1_BY_DEFAULT else "v0")
+    batched, seqs = _batch_defaults(options, total_gpu_bytes, assumed)
+    prefix_caching = _prefix_caching(options, model, engine)
+    mode = _state_mode(options, model, prefix_caching)
+    serving = Serving(
+        release=release,
+        engine=engine,
+        max_model_len=_max_model_len(options, model, assumed),
+        dtype=_dtype(options, model),
+        block_size=_block_size(options, model, assumed),
+        kv_cache_dtype=_kv_cache_dtype(options, model, assumed),
+        tp=options.tensor_parallel_size,
+        pp=options.pipeline_parallel_size,
+        pp_layer_partition=options.pp_layer_partition,
+        dcp=options.decode_context_parallel_size,
+        pcp=options.prefill_context_parallel_size,
+        dp=options.data_parallel_size,
+        max_num_batched_tokens=batched,
+        encoder_budget=options.max_num_encoder_input_tokens or batched,
+        max_num_seqs=seqs,
+        async_scheduling=_async_scheduling(options),
+        new_runner=_new_runner(release, model),
+        prefix_caching=prefix_caching and not (mode == "none" and model.keeps_states),
+        hybrid_manager=_hybrid_manager(options, model, engine),
+        mamba_cache_mode=mode,
+        mamba_block_size=options.mamba_block_size,
+        mamba_cache_dtype=options.mamba_cache_dtype or "auto",
+        mamba_ssm_cache_dtype=options.mamba_ssm_cache_dtype or model.ssm_dtype or "auto",
+        kernel_block_alignment=options.kernel_block_alignment,
+        speculative_tokens=options.num_speculative_tokens,
+    )
+    _check_parallelism(serving, model)
+    return serving, assumed
+
+
+def with_max_model_len(serving: Serving, max_model_len: int) -> Serving:
+    """The same deployment at another context length."""
+    return replace(serving, max_model_len=max_model_len)
+
+
+def _dtype(options: Options, model: ModelLayers) -> str:
+    if options.dtype in (None, "auto"):
+        return "float16" if model.dtype == "float32" else model.dtype
+    return str(options.dtype)
+
+
+def _max_model_len(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int | None:
+    if options.max_model_len is not None:
+        return options.max_model_len
+    if model.derived_max_model_len is not None and not options.auto_max_model_len:
+        assumed.append(Assumption("max-model-len", model.derived_max_model_len, "the model config's own length"))
+    return model.derived_max_model_len
+
+
+def _block_size(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int:
+    if options.block_size is not None:
+        return options.block_size
+    size = model.default_block_size or 16
+    assumed.append(
+        Assumption("block-size", size, "vLLM's default on CUDA; some attention backends choose 32, 64 or 128")
+    )
+    return size
+
+
+def _kv_cache_dtype(options: Options, model: ModelLayers, assumed: list[Assumption]) -> str:
+    """Sparse MLA keeps FP8 in rows of its own (config.py of 0.11.1; 0.11.0 did so even for "auto")."""
+    if not any(layer.kind is LayerKind.MLA_INDEXER for layer in model.layers):
+        return options.kv_cache_dtype
+    packed = options.kv_cache_dtype.startswith("fp8")
+    if options.vllm_version < Release(0, 11, 1):
+        packed = packed or options.kv_cache_dtype == "auto"
+    if packed and options.kv_cache_dtype != "fp8_ds_mla":
+        assumed.append(
+            Assumption(
+                "kv-cache-dtype", "fp8_ds_mla", "FlashMLA's rows of sparse MLA; FlashInfer's plain FP8 is smaller"
+            )
+        )
+    return "fp8_ds_mla" if packed else options.kv_cache_dtype
+
+
+def _batch_defaults(options: Options, total: float | None, assumed: list[Assumption]) -> tuple[int, int]:
+    """max_num_batched_tokens and max_num_seqs of `vllm serve` (engine/arg_utils.py get_batch_defaults)."""
+    large = total is not None and total >= 70 * GIB
+    batched, seqs = (8192, 1024) if large else (2048, 256)
+    if total is not None and total >= 160 * GIB and options.vllm_version >= Release(0, 28, 0):
+        batched = 16384
+    why = (
+        "the default of `vllm serve` on a card of 70 GiB and more"
+        if large
+        else "the default of `vllm serve`; 8192 from 70 GiB"
+    )
+    if options.max_num_batched_tokens is None:
+        assumed.append(Assumption("max-num-batched-tokens", batched, why))
+    if options.max_num_seqs is None:
+        why = (
+            "the default of `vllm serve` on a card of 70 GiB and more"
+            if large
+            else "the default of `vllm serve`; 1024 from 70 GiB"
+        )
+        assumed.append(Assumption("max-num-seqs", seqs, why))
+    return options.max_num_batched_tokens or batched, options.max_num_seqs or seqs
+
+
+def _async_scheduling(options: Options) -> bool:
+    """On by default from 0.14, except where the old runner meets pipeline stages (config/vllm.py)."""
+    if options.async_scheduling is not None:
+        return options.async_scheduling
+    return options.vllm_version >= Release(0, 14, 0)
+
+
+def _new_runner(release: Release, model: ModelLayers) -> bool:
+    """Model Runner V2: for all from 0.29, before only for dense models without states (config/vllm.py)."""
+    return release >= releases.NEW_RUNNER or not (model.is_moe or model.keeps_states)
+
+
+def _prefix_caching(options: Options, model: ModelLayers, engine: str) -> bool:
+    if options.enable_prefix_caching is not None:
+        return options.enable_prefix_caching
+    if engine == "v0" or model.encoder_tokens is not None:
+        return False
+    if model.keeps_states:
+        return model.keeps_tokens and options.vllm_version >= releases.STATES_SHARE_PREFIXES
+    return True
+
+
+def _state_mode(options: Options, model: ModelLayers, prefix_caching: bool) -> str:
+    """--mamba-cache-mode as MambaModelConfig settles it (model_executor/models/config.py)."""
+    release = options.vllm_version
+    if not prefix_caching or not model.keeps_states:
+        return "none"
+    if release < releases.STATES_BY_BLOCK:
+        return "none"  # prefix caching is switched off for recurrent models
+    if release < releases.STATE_CACHE_MODES:
+        return "all" if model.caches_states_in_full else "none"
+    mode = options.mamba_cache_mode or "none"
+    if mode == "none":
+        return _default_state_mode(options, model)
+    return "align" if mode == "all" and not model.caches_states_in_full else mode
+
+
+def _default_state_mode(options: Options, model: ModelLayers) -> str:
+    release = options.vllm_version
+    if not model.caches_states_in_full or release >= releases.ONE_CAPACITY_LINE:
+        return "align"
+    drafts = options.num_speculative_tokens > 0
+    return "align" if drafts and Release(0, 20, 0) <= release < Release(0, 22, 0) else "all"
+
+
+def _hybrid_manager(options: Options, model: ModelLayers, engine: str) -> bool:
+    """Whether layers of several kinds get groups of their own, or all keep every token."""
+    release = options.vllm_version
+    if engine == "v0" or release < releases.KV_HYBRID_MANAGER or options.disable_hybrid_kv_cache_manager:
+        return False
+    if any(layer.kind is LayerKind.CHUNKED for layer in model.layers):
+        kept = releases.CHUNKED_LAYERS_KEPT_IN_FULL <= release < releases.CHUNKED_LAYERS_FREED
+        return not kept and not options.num_speculative_tokens
+    return True
+
+
+def _check_parallelism(serving: Serving, model: ModelLayers) -> None:
+    if model.attention_heads and model.attention_heads % serving.tp:
+        raise ConfigError(
+            f"--tensor-parallel-size {serving.tp}: vLLM refuses it, as {model.architecture} has "
+            f"{model.attention_heads} attention heads; use a divisor"
+        )
+    for layer in model.layers:
+        if isinstance(layer, Attention) and layer.kind not in (LayerKind.MLA, LayerKind.MLA_INDEXER):
+            _check_kv_heads(layer.kv_heads, serving, model)
+    if serving.dcp > 1 and serving.tp % serving.dcp:
+        raise ConfigError(
+            f"--decode-context-parallel-size {serving.dcp}: it must divide --tensor-parallel-size ({serving.tp})"
+        )
+
+
+def _check_kv_heads(heads: int, serving: Serving, model: ModelLayers) -> None:
+    if heads % serving.tp and serving.tp % heads:
+        raise ConfigError(
+            f"--tensor-parallel-size {serving.tp}: vLLM refuses it, as it and the {heads} KV heads of "
+            f"{model.architecture} do not divide one another"
+        )
+    if serving.dcp > 1 and serving.tp // heads < serving.dcp:
+        raise ConfigError(
+            f"--decode-context-parallel-size {serving.dcp}: with {heads} KV heads and --tensor-parallel-size "
+            f"{serving.tp} at most {max(1, serving.tp // heads)} is allowed: only replicated heads are split by tokens"
+        )

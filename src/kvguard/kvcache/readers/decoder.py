@@ -1,0 +1,202 @@
+"""Decoders of attention layers: full, sliding, chunked, mixed, with two head geometries, with layers that share."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache.layers import Attention, Layer, LayerKind, NoCache
+from kvguard.kvcache.model_config import ModelConfig
+from kvguard.kvcache.readers import Reader, Shards
+from kvguard.kvcache.readers.heads import head_size, kv_heads, layer_count
+from kvguard.kvcache.releases import CHUNKED_LAYERS_KNOWN, Release
+
+_KIND_OF_TYPE = {
+    "full_attention": LayerKind.FULL,
+    "attention": LayerKind.FULL,
+    "global_attention": LayerKind.FULL,
+    "sliding_attention": LayerKind.SLIDING,
+    "local_attention": LayerKind.SLIDING,
+    "chunked_attention": LayerKind.CHUNKED,
+}
+_COHERE_WINDOW_PLUS_ONE = Release(0, 31, 0)  # commandr.py: the layer sees [position − window, position]
+
+Kinds = Sequence[LayerKind]
+Pattern = Callable[[ModelConfig, int], Kinds]
+
+
+def uniform(config: ModelConfig, count: int) -> Kinds:
+    """Every layer alike: sliding where the config has a window in force, else full."""
+    return (LayerKind.SLIDING if window(config) else LayerKind.FULL,) * count
+
+
+def every(period: int, *keys: str) -> Pattern:
+    """Every `period`-th layer full, the others sliding; a config key may name another period."""
+
+    def pattern(config: ModelConfig, count: int) -> Kinds:
+        named = config.get(*keys) if keys else None
+        if isinstance(named, str):  # EXAONE 4 spells a period as "LLLG"
+            return tuple(LayerKind.FULL if named[i % len(named)] == "G" else LayerKind.SLIDING for i in range(count))
+        n = int(named) if named else period
+        return tuple(LayerKind.FULL if (i + 1) % n == 0 else LayerKind.SLIDING for i in range(count))
+
+    return pattern
+
+
+def first_full(config: ModelConfig, count: int) -> Kinds:
+    """Qwen2 and 3 with use_sliding_window: the first max_window_layers full, the rest sliding."""
+    if not window(config):
+        return (LayerKind.FULL,) * count
+    full = config.optional(count, "max_window_layers")
+    return tuple(LayerKind.FULL if i < full else LayerKind.SLIDING for i in range(count))
+
+
+def window(config: ModelConfig) -> int | None:
+    """The sliding window in force, in tokens; 0 and `use_sliding_window: false` mean none."""
+    if config.text.get("use_sliding_window") is False:
+        return None
+    value = config.get("sliding_window", "sliding_window_size")
+    return int(value) if isinstance(value, int) and value > 0 else None
+
+
+def layer_kinds(config: ModelConfig, count: int, pattern: Pattern) -> Kinds:
+    """The kind of each layer: as listed, else by the architecture's pattern.
+
+    Raises:
+        ConfigError: a listed type that is not known.
+    """
+    listed = config.get("layer_types")
+    if not isinstance(listed, list):
+        return pattern(config, count)
+    unknown = sorted({str(name) for name in listed if name not in _KIND_OF_TYPE})
+    if unknown:
+        raise ConfigError(f'{config.architecture}: "layer_types" names {unknown[0]!r}, whose cache is not known')
+    if len(listed) < count:
+        raise ConfigError(f'{config.architecture}: "layer_types" lists {len(listed)} of {count} layers')
+    return tuple(_KIND_OF_TYPE[name] for name in listed[:count])
+
+
+def decoder(pattern: Pattern = uniform, window_offset_since: Release | None = None) -> Reader:
+    """A reader for decoders whose layers differ in kind only."""
+
+    def read(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+        count = layer_count(config)
+        offset = 1 if window_offset_since is not None and shards.release >= window_offset_since else 0
+        heads, size = kv_heads(config), head_size(config)
+        return tuple(
+            attention_layer(config, i, kind, heads, size, offset)
+            for i, kind in enumerate(layer_kinds(config, count, pattern))
+        )
+
+    return read
+
+
+def attention_layer(
+    config: ModelConfig, index: int, kind: LayerKind, heads: int, size: int, offset: int = 0, size_v: int | None = None
+) -> Attention:
+    """One attention layer; a sliding one takes the config's window.
+
+    Raises:
+        ConfigError: sliding layers without a window in the config.
+    """
+    reach = None
+    if kind is LayerKind.SLIDING:
+        reach = window(config)
+        if reach is None:
+            raise ConfigError(f'{config.architecture}: sliding layers without a "sliding_window" in the model config')
+        reach += offset
+    return Attention(index, kind, heads, size, size_v or size, reach)
+
+
+dense = decoder()
+cohere2 = decoder(every(4, "sliding_window_pattern"), window_offset_since=_COHERE_WINDOW_PLUS_ONE)
+
+
+def llama4(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Chunked layers with RoPE, full ones without (llama4.py); before 0.10.0 vLLM knew no chunked cache."""
+    count, heads, size = layer_count(config), kv_heads(config), head_size(config)
+    chunk = config.text.get("attention_chunk_size", 8192)
+    listed = config.get("no_rope_layers")
+    interval = config.optional(4, "no_rope_layer_interval")
+    with_rope = listed if isinstance(listed, list) and listed else [int((i + 1) % interval != 0) for i in range(count)]
+    chunked = bool(chunk) and shards.release >= CHUNKED_LAYERS_KNOWN
+    return tuple(
+        Attention(i, LayerKind.CHUNKED, heads, size, size, int(chunk))
+        if with_rope[i] and chunked
+        else Attention(i, LayerKind.FULL, heads, size, size)
+        for i in range(count)
+    )
+
+
+def gemma3n(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """As Gemma 3, every fifth layer full; the last layers read an earlier layer's cache."""
+    layers = decoder(every(5, "sliding_window_pattern"))(config, shards)
+    return sharing_tail(config, layers, default=15)
+
+
+def gemma4(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
+    """Two geometries: wide global heads and narrow local ones (gemma4.py); the last layers may share."""
+    count, heads, size = layer_count(config), kv_heads(config), head_size(config)
+    global_size = config.optional(512, "global_head_dim")
+    global_heads = config.optional(heads, "num_global_key_value_heads") if config.get("attention_k_eq_v") else heads
+    kinds = layer_kinds(config, count, every(6, "sliding_window_pattern"))
+    layers = tuple(
+        attention_layer(config, i, kind, *((global_heads, global_size) if kind is LayerKind.FULL else (heads, size)))
+        for i, kind in enumerate(kinds)
+    )
+    return sharing_tail(config, layers, default=0)
+
+
+def sharing_tail(config: ModelConfig, layers: tuple[Layer, ...], default: int) -> tuple[Layer, ...]:
+    """The same with the last `num_kv_shared_layers` without a cache of their own."""
+    first = len(layers) - config.optional(default, "num_kv_shared_layers")
+    return tuple(layer if layer.index < first else NoCache(layer.index, LayerKind.SHARED) for layer in layers)
+
+
+def mimo_v2(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
+    """MiMo V2: sliding and full layers with KV heads and value sizes of their own."""
+    pattern = config.need("hybrid_layer_pattern")
+    heads, size = kv_heads(config), head_size(config)
+    swa_heads = config.optional(heads, "swa_num_key_value_heads")
+    swa_size = config.optional(size, "swa_head_dim")
+    size_v, swa_size_v = config.optional(size, "v_head_dim"), config.optional(swa_size, "swa_v_head_dim")
+    return tuple(
+        attention_layer(config, i, LayerKind.SLIDING, swa_heads, swa_size, size_v=swa_size_v)
+        if pattern[i] == 1
+        else attention_layer(config, i, LayerKind.FULL, heads, size, size_v=size_v)
+        for i in range(layer_count(config))
+    )
+
+
+def step3p5(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
+    """Step 3.5: the sliding layers have a head setting of their own."""
+    other = config.get("attention_other_setting")
+    other = other if isinstance(other, Mapping) else {}
+    heads, size = kv_heads(config), head_size(config)
+    local = (int(other.get("num_attention_groups", heads)), int(other.get("head_dim", size)))
+    kinds = layer_kinds(config, layer_count(config), every(4))
+    return tuple(
+        attention_layer(config, i, kind, *(local if kind is LayerKind.SLIDING else (heads, size)))
+        for i, kind in enumerate(kinds)
+    )
+
+
+def hunyuan(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Hunyuan; its cross-layer attention is refused: vLLM gives those layers caches that differ by release."""
+    if config.get("use_cla"):
+        raise ConfigError(
+            f'{config.architecture}: "use_cla" (cross-layer KV sharing) is a layer kind that is not known'
+        )
+    return dense(config, shards)
+
+
+def nemotron_nas(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
+    """Nemotron-NAS (DeciLM): layers of different KV heads, some without attention."""
+    size, queries = head_size(config), config.integer("num_attention_heads")
+    blocks = config.need("block_configs")
+    layers: list[Layer] = []
+    for i, block in enumerate(blocks):
+        attention = block["attention"]
+        if attention.get("no_op") or attention.get("replace_with_linear"):
+            continue
+        heads = queries // int(attention["n_heads_in_group"])
+        layers.append(Attention(i, LayerKind.FULL, heads, size, size))
+    return tuple(layers)

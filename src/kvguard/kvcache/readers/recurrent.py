@@ -1,0 +1,259 @@
+"""Models with recurrent layers: pure Mamba, and the hybrids that mix states with attention."""
+
+from collections.abc import Sequence
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache.layers import Attention, Layer, LayerKind, State, StateTensor
+from kvguard.kvcache.model_config import ModelConfig
+from kvguard.kvcache.readers import Shards, states
+from kvguard.kvcache.readers.heads import attention_heads, head_size, kv_heads, layer_count
+from kvguard.kvcache.readers.latent import latent_layer
+from kvguard.kvcache.releases import CHECKPOINTS_MAMBA2, STATE_CACHE_MODES, Release
+
+_DRAFTS_IN_MAMBA2 = Release(0, 32, 0)  # falcon_h1.py, granitemoehybrid.py, zamba2.py: num_spec
+_DRAFTS_IN_NEMOTRON_H = Release(0, 17, 0)
+
+
+def _full(config: ModelConfig, index: int) -> Attention:
+    size = head_size(config)
+    return Attention(index, LayerKind.FULL, kv_heads(config), size, size)
+
+
+def _mamba2(index: int, tensors: tuple[StateTensor, ...], shards: Shards) -> State:
+    return State(index, LayerKind.MAMBA2, tensors, checkpoints=shards.release >= CHECKPOINTS_MAMBA2)
+
+
+def _drafts(shards: Shards, since: Release) -> int:
+    return shards.speculative_tokens if shards.release >= since else 0
+
+
+def mamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Mamba-1 alone (Mamba, Falcon-Mamba)."""
+    inner = config.optional(2 * config.integer("hidden_size"), "intermediate_size")
+    tensors = states.mamba1(shards, inner, config.optional(16, "state_size"), config.optional(4, "conv_kernel"))
+    return tuple(State(i, LayerKind.MAMBA1, tensors) for i in range(layer_count(config)))
+
+
+def mamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Mamba-2 alone (Mamba-2, Codestral-Mamba)."""
+    tensors = states.mamba2(
+        shards,
+        config.optional(2, "expand") * config.integer("hidden_size"),
+        config.integer("n_groups"),
+        config.integer("num_heads"),
+        config.integer("head_dim"),
+        config.integer("state_size"),
+        config.optional(4, "conv_kernel"),
+        _drafts(shards, _DRAFTS_IN_MAMBA2),
+    )
+    return tuple(_mamba2(i, tensors, shards) for i in range(layer_count(config)))
+
+
+def jamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Jamba: Mamba-1 with attention in every attn_layer_period-th layer."""
+    inner = config.optional(2, "mamba_expand") * config.integer("hidden_size")
+    tensors = states.mamba1(shards, inner, config.optional(16, "mamba_d_state"), config.optional(4, "mamba_d_conv"))
+    period, offset = config.optional(8, "attn_layer_period"), config.optional(4, "attn_layer_offset")
+    return tuple(
+        _full(config, i) if i % period == offset else State(i, LayerKind.MAMBA1, tensors)
+        for i in range(layer_count(config))
+    )
+
+
+def _prefixed_mamba2(config: ModelConfig, shards: Shards) -> tuple[StateTensor, ...]:
+    """The shape under the keys that Bamba, Granite and Falcon-H1 share."""
+    inner = config.get("mamba_d_ssm")
+    return states.mamba2(
+        shards,
+        int(inner if inner is not None else config.need("mamba_expand") * config.integer("hidden_size")),
+        config.optional(1, "mamba_n_groups"),
+        config.integer("mamba_n_heads"),
+        config.integer("mamba_d_head"),
+        config.integer("mamba_d_state"),
+        config.optional(4, "mamba_d_conv"),
+        _drafts(shards, _DRAFTS_IN_MAMBA2),
+    )
+
+
+def bamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Bamba: Mamba-2 with attention at listed layers."""
+    attention = set(config.need("attn_layer_indices"))
+    tensors = _prefixed_mamba2(config, shards)
+    return tuple(
+        _full(config, i) if i in attention else _mamba2(i, tensors, shards) for i in range(layer_count(config))
+    )
+
+
+def granite_hybrid(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Granite 4: Mamba-2 and attention as listed."""
+    kinds = _listed(config, ("layer_types", "layers_block_type"), ("mamba", "attention", "full_attention"))
+    tensors = _prefixed_mamba2(config, shards) if "mamba" in kinds else ()
+    return tuple(_mamba2(i, tensors, shards) if kind == "mamba" else _full(config, i) for i, kind in enumerate(kinds))
+
+
+def falcon_h1(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Falcon-H1: attention and Mamba-2 side by side in each layer."""
+    tensors = _prefixed_mamba2(config, shards)
+    return tuple(layer for i in range(layer_count(config)) for layer in (_full(config, i), _mamba2(i, tensors, shards)))
+
+
+def zamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Zamba 2: Mamba-2 in each layer, a shared transformer besides in the "hybrid" ones."""
+    kinds = _zamba2_kinds(config)
+    tensors = states.mamba2(
+        shards,
+        int(config.need("mamba_expand") * config.integer("hidden_size")),
+        config.integer("mamba_ngroups"),
+        config.integer("n_mamba_heads"),
+        config.integer("mamba_headdim"),
+        config.integer("mamba_d_state"),
+        config.integer("mamba_d_conv"),
+        _drafts(shards, _DRAFTS_IN_MAMBA2),
+    )
+    layers: list[Layer] = []
+    for i, kind in enumerate(kinds):
+        layers += [_full(config, i)] if kind == "hybrid" else []
+        layers.append(_mamba2(i, tensors, shards))
+    return tuple(layers)
+
+
+def _zamba2_kinds(config: ModelConfig) -> Sequence[str]:
+    if config.get("hybrid_layer_ids") is not None:
+        hybrid = set(config.need("hybrid_layer_ids"))
+        return tuple("hybrid" if i in hybrid else "mamba" for i in range(layer_count(config)))
+    return _listed(config, ("layers_block_type", "layer_types"), ("mamba", "hybrid"))
+
+
+def nemotron_h(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Nemotron-H: one letter a layer; only M (Mamba-2) and * (attention) keep anything."""
+    pattern = config.get("hybrid_override_pattern")
+    if pattern is None:
+        letters = {"mamba": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
+        pattern = "".join(
+            letters[kind] for kind in _listed(config, ("layers_block_type", "layer_types"), tuple(letters))
+        )
+    unknown = sorted(set(pattern) - set("M*-E"))
+    if unknown:
+        raise ConfigError(
+            f'{config.architecture}: "hybrid_override_pattern" has {unknown[0]!r}, whose cache is not known'
+        )
+    heads, size = config.integer("mamba_num_heads"), config.integer("mamba_head_dim")
+    tensors = states.mamba2(
+        shards,
+        heads * size,
+        config.integer("n_groups"),
+        heads,
+        size,
+        config.integer("ssm_state_size"),
+        config.integer("conv_kernel"),
+        _drafts(shards, _DRAFTS_IN_NEMOTRON_H),
+    )
+    return tuple(
+        _mamba2(i, tensors, shards) if letter == "M" else _full(config, i)
+        for i, letter in enumerate(pattern)
+        if letter in "M*"
+    )
+
+
+def plamo2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """PLaMo 2: Mamba-2 without groups, attention once every mamba_step layers."""
+    count, step = layer_count(config), config.optional(2, "mamba_step")
+    heads, size = config.integer("mamba_num_heads"), config.integer("hidden_size_per_head")
+    channels = states.split(heads * size, shards.tp, "Mamba channels")
+    kernel, state = config.optional(4, "mamba_d_conv"), config.optional(64, "mamba_d_state")
+    tensors = (
+        StateTensor(channels * (kernel - 1), "conv"),
+        StateTensor(states.split(heads, shards.tp, "Mamba heads") * size * state, "ssm"),
+    )
+
+    def recurrent(i: int) -> bool:
+        return i != count - 1 if count <= step // 2 else i % step != step // 2
+
+    return tuple(_mamba2(i, tensors, shards) if recurrent(i) else _full(config, i) for i in range(count))
+
+
+def qwen_gdn(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Qwen3-Next, Qwen3.5 and later, OLMo hybrid: Gated DeltaNet with attention in between."""
+    tensors = states.gated_delta_net(
+        shards,
+        config.integer("linear_num_key_heads"),
+        config.integer("linear_num_value_heads"),
+        config.integer("linear_key_head_dim"),
+        config.integer("linear_value_head_dim"),
+        config.integer("linear_conv_kernel_dim"),
+    )
+    count, interval = layer_count(config), config.optional(4, "full_attention_interval")
+    if config.get("layer_types") is None:
+        kinds: Sequence[str] = ["linear_attention" if (i + 1) % interval else "full_attention" for i in range(count)]
+    else:
+        kinds = _listed(config, ("layer_types",), ("linear_attention", "full_attention"))
+    return tuple(
+        State(i, LayerKind.GDN, tensors) if kind == "linear_attention" else _full(config, i)
+        for i, kind in enumerate(kinds)
+    )
+
+
+def kimi_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Kimi-Linear: KDA with latent attention in between; layers are counted from 1 in its config."""
+    linear = config.need("linear_attn_config")
+    recurrent = set(linear["kda_layers"])
+    kernel = int(linear.get("short_conv_kernel_size", 4))
+    tensors = states.kimi_delta(shards, int(linear["num_heads"]), int(linear["head_dim"]), kernel)
+    return tuple(
+        State(i, LayerKind.KDA, tensors) if i + 1 in recurrent else latent_layer(config, i)
+        for i in range(layer_count(config))
+    )
+
+
+def lfm2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """LFM2: short convolutions with attention at listed layers."""
+    width = config.optional(config.integer("hidden_size"), "conv_dim")
+    tensors = states.short_conv(shards, width, config.optional(3, "conv_L_cache"))
+    if config.get("layer_types") is not None:
+        kinds = _listed(config, ("layer_types",), ("conv", "short_conv", "full_attention"))
+        attention = {i for i, kind in enumerate(kinds) if kind == "full_attention"}
+    else:
+        attention = set(config.need("full_attn_idxs"))
+    return tuple(
+        _full(config, i) if i in attention else State(i, LayerKind.SHORT_CONV, tensors)
+        for i in range(layer_count(config))
+    )
+
+
+def minimax_text(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """MiniMax-Text-01 and M1: lightning attention (0) and softmax attention (1), as listed."""
+    listed = config.get("attn_type_list")
+    if listed is None:
+        kinds = _listed(config, ("layer_types",), ("linear_attention", "full_attention"))
+        listed = [int(kind == "full_attention") for kind in kinds]
+    tensors = states.linear(shards, attention_heads(config), head_size(config))
+    return tuple(
+        _full(config, i) if kind == 1 else State(i, LayerKind.LINEAR, tensors)
+        for i, kind in enumerate(listed[: layer_count(config)])
+    )
+
+
+def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
+    """What "auto" means for --mamba-ssm-cache-dtype where the model itself says (model_executor/models/config.py)."""
+    if config.model_type.startswith("qwen3_5"):
+        return config.get("mamba_ssm_dtype") if release >= Release(0, 17, 0) else None
+    if config.architecture.startswith(("NemotronH", "NemotronH_")) and release >= Release(0, 13, 0):
+        fallback = "float32" if release >= Release(0, 20, 0) else "float16"
+        return str(config.get("mamba_ssm_cache_dtype") or fallback)
+    if "linear_attn_config" in config.text:
+        return "float32"
+    return None
+
+
+def mamba_chunk(config: ModelConfig, release: Release) -> int | None:
+    """The chunk that mode "all" aligns to (config/model.py get_mamba_chunk_size)."""
+    chunk = config.get("mamba_chunk_size", "chunk_size")
+    return int(chunk) if chunk is not None else (2048 if release >= STATE_CACHE_MODES else None)
+
+
+def _listed(config: ModelConfig, keys: tuple[str, ...], known: tuple[str, ...]) -> Sequence[str]:
+    kinds = config.need(*keys)
+    unknown = sorted({str(kind) for kind in kinds} - set(known))
+    if unknown:
+        raise ConfigError(f'{config.architecture}: "{keys[0]}" names {unknown[0]!r}, whose cache is not known')
+    return tuple(kinds)[: layer_count(config)]

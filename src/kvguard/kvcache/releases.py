@@ -1,0 +1,93 @@
+"""vLLM releases as comparable values, and the turning points at which the arithmetic changed."""
+
+import re
+from typing import NamedTuple
+
+from kvguard.errors import ConfigError
+
+_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-]?[A-Za-z].*|[.+].*)?")
+
+
+class Release(NamedTuple):
+    """One vLLM release; post, rc and local parts are dropped, as no rule depends on them."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def parse_release(text: str) -> Release:
+    """Read "0.10.2.post2" or "v0.32.0+cpu".
+
+    Raises:
+        ConfigError: not a version.
+    """
+    match = _RELEASE.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(f"--vllm-version {text}: not a vLLM version; write it as 0.32.0")
+    return Release(int(match[1]), int(match[2]), int(match[3] or 0))
+
+
+NEWEST_TESTED = Release(0, 32, 0)
+"""The newest release whose figures were compared with a running server."""
+
+OLDEST = Release(0, 6, 3)
+"""The first release that prints a concurrency (engine/llm_engine.py); older ones say too little to plan for."""
+
+# Each name says what holds from that release on. Where vLLM's own source shows it, the file is named.
+V1_BY_DEFAULT = Release(0, 8, 0)
+V1_EXISTS = Release(0, 7, 0)
+V0_GONE = Release(0, 11, 0)
+MLA_EXISTS = Release(0, 7, 0)  # V0 then caches the latent once; V1 counted it twice up to 0.7.3 (vllm#14462)
+MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)
+KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token
+RECURRENT_IN_V1 = Release(0, 9, 2)
+CONCURRENCY_IN_BLOCKS = Release(0, 9, 1)
+OVERRIDE_TAKES_EFFECT = Release(0, 9, 2)  # 0.9.1 logged the override of num_gpu_blocks and then dropped it
+BLOCK_RAISED_FOR_STATES = Release(0, 10, 0)  # model_executor/models/config.py
+CHUNKED_LAYERS_KNOWN = Release(0, 10, 0)
+CHUNKED_LAYERS_KEPT_IN_FULL = Release(0, 10, 1)  # VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE defaults to 0 …
+CHUNKED_LAYERS_FREED = Release(0, 14, 0)  # … and to 1 from here
+DCP_EXISTS = Release(0, 10, 2)
+MIXED_PAGES_IN_ONE_GROUP = Release(0, 11, 0)  # UniformTypeKVCacheSpecs
+GROUPS_FORMED_GLOBALLY = Release(0, 11, 0)  # before, each pipeline stage formed its own
+STATES_BY_BLOCK = Release(0, 11, 1)  # MambaSpec.max_memory_usage_bytes: ceil(L / mamba block), no speculative states
+TOKENS_PER_ENGINE = Release(0, 11, 1)  # the token line is printed after the ranks have been levelled
+PAGES_UNIFIED = Release(0, 12, 0)
+LARGEST_BUCKET_125 = Release(0, 12, 0)
+V_HEAD_SIZE_COUNTED = Release(0, 14, 0)
+PCP_EXISTS = Release(0, 12, 0)
+URL_IN_REFUSAL = Release(0, 13, 0)
+AUTO_MAX_MODEL_LEN = Release(0, 14, 0)
+FIT_AGAINST_ALL_LAYERS = Release(0, 14, 0)
+GIB_TRIMMED = Release(0, 14, 0)  # format_gib: trailing zeros dropped
+STATE_CACHE_MODES = Release(0, 15, 0)
+FIT_PER_STAGE = Release(0, 17, 0)
+LARGEST_BUCKET_150 = Release(0, 18, 0)
+FIT_COUNTS_ALL_GROUPS = Release(0, 19, 0)
+BLOCK_SIZE_ALIGNS = Release(0, 20, 0)  # platforms/interface.py: alignment = max(kernel minimum, block_size)
+GRAPHS_TAKEN_OFF = Release(0, 20, 0)
+TOKENS_FROM_CONCURRENCY = Release(0, 20, 1)
+OVERRIDE_IN_FIT = Release(0, 20, 1)
+REFUSAL_REWORDED = Release(0, 22, 0)
+ALL_MODE_COUNTS_SPECULATION = Release(0, 22, 0)
+PAGES_PADDED = Release(0, 24, 0)
+STATE_PAGES_PADDED = Release(0, 26, 0)
+IN_FLIGHT_TOKENS = Release(0, 26, 0)
+PCP_GONE = Release(0, 26, 0)
+STATES_SHARE_PREFIXES = Release(0, 26, 0)  # prefix caching becomes the default of hybrid models
+SLIDING_PICKS_ITS_BLOCK = Release(0, 25, 0)  # attention.py: _largest_kernel_block_within
+FULL_FALLBACK = Release(0, 27, 0)
+MERGEABLE_BUCKETS = Release(0, 27, 0)
+LATENT_BLOCK_128 = Release(0, 27, 0)
+ONE_CAPACITY_LINE = Release(0, 28, 0)
+LOOKAHEAD_RETAINED = Release(0, 28, 0)
+NULL_BLOCK_IN_FIT = Release(0, 29, 0)
+NEW_RUNNER = Release(0, 29, 0)
+SLIDING_FILLS_THE_BLOCK = Release(0, 30, 0)
+CHECKPOINTS_KIMI_K3 = Release(0, 31, 0)
+CHECKPOINTS_MAMBA2 = Release(0, 32, 0)
+ALL_MODE_GONE = Release(0, 32, 0)
