@@ -7,6 +7,8 @@ line that prints "GB" for GiB says so in its row of the format table, never here
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil, floor
 
 GIB = 2**30
 MIB = 2**20
@@ -158,3 +160,26 @@ class Interval:
     def is_exact(self) -> bool:
         """Whether both ends meet."""
         return self.low == self.high
+
+
+def parse_bytes_interval(text: str) -> Interval:
+    """Read a size with its two ends, in bytes: "3GiB" is exact, "~11.12GiB" as printed (± half of its last place),
+    "3GiB..4GiB" an interval.
+
+    Raises:
+        QuantityError: no size, or an interval whose ends are exchanged.
+    """
+    low, separator, high = text.partition("..")
+    if separator:
+        ends = Interval(parse_bytes_interval(low).low, parse_bytes_interval(high).high)
+        if ends.low > ends.high:
+            raise QuantityError(f"{text!r} is not an interval: write the smaller size first, as 3GiB..4GiB")
+        return ends
+    if not text.strip().startswith("~"):
+        return Interval.exact(parse_bytes(text))
+    match = _SIZE.fullmatch(text.strip().removeprefix("~"))
+    if match is None or match[2].lower() not in _BYTES_PER_UNIT:
+        raise QuantityError(f"{text!r} is not a printed size: write it as the log does, as ~11.12GiB")
+    value, unit = Decimal(match[1]), _BYTES_PER_UNIT[match[2].lower()]
+    half = Decimal(1).scaleb(int(value.as_tuple().exponent)) / 2
+    return Interval(ceil((value - half) * unit), floor((value + half) * unit))

@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "check": "judge a start by its log, and say so by the exit status",
     "inspect": "show what a log says of its newest start, without judging it",
     "slo": "check SLO files, or print their schema",
+    "plan": "what a deployment would hold, before it is started",
 }
 """Each command's name and its line in `kvguard --help`; the module is `kvguard.cli.<name>`."""
 

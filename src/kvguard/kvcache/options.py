@@ -211,7 +211,7 @@ def _max_model_len(options: Options, model: ModelLayers, assumed: list[Assumptio
     if options.max_model_len is not None:
         return options.max_model_len
     if model.derived_max_model_len is not None and not options.auto_max_model_len:
-        assumed.append(Assumption("max-model-len", model.derived_max_model_len, "the model config's own length"))
+        assumed.append(Assumption("max_model_len", model.derived_max_model_len, "the model config's own length"))
     return model.derived_max_model_len
 
 
@@ -220,7 +220,7 @@ def _block_size(options: Options, model: ModelLayers, assumed: list[Assumption])
         return options.block_size
     size = model.default_block_size or 16
     assumed.append(
-        Assumption("block-size", size, "vLLM's default on CUDA; some attention backends choose 32, 64 or 128")
+        Assumption("block_size", size, "vLLM's default on CUDA; some attention backends choose 32, 64 or 128")
     )
     return size
 
@@ -253,14 +253,14 @@ def _batch_defaults(options: Options, total: float | None, assumed: list[Assumpt
         else "the default of `vllm serve`; 8192 from 70 GiB"
     )
     if options.max_num_batched_tokens is None:
-        assumed.append(Assumption("max-num-batched-tokens", batched, why))
+        assumed.append(Assumption("max_num_batched_tokens", batched, why))
     if options.max_num_seqs is None:
         why = (
             "the default of `vllm serve` on a card of 70 GiB and more"
             if large
             else "the default of `vllm serve`; 1024 from 70 GiB"
         )
-        assumed.append(Assumption("max-num-seqs", seqs, why))
+        assumed.append(Assumption("max_num_seqs", seqs, why))
     return options.max_num_batched_tokens or batched, options.max_num_seqs or seqs
 
 

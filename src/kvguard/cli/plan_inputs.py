@@ -1,0 +1,78 @@
+"""What `kvguard plan` reads: the model config by file, folder, stdin or name, and a checkpoint's size in its folder."""
+
+import json
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvguard.errors import ConfigError, SourceError
+from kvguard.kvcache.model_config import ModelConfig, parse_model_config
+from kvguard.kvcache.models import MODELS, named_config
+
+_LONGEST_HEADER = 100 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """A model's config, its name for people, and its checkpoint's bytes (all ranks together) where they are at hand."""
+
+    config: ModelConfig
+    name: str
+    checkpoint_bytes: int | None
+
+
+def read_model_input(argument: str) -> ModelInput:
+    """Read CONFIG: a config.json, a model folder, "-", or the name of a public model.
+
+    Raises:
+        ConfigError: neither a file nor a known name, or no model config.
+        SourceError: it cannot be read.
+    """
+    if argument == "-":
+        return ModelInput(parse_model_config(sys.stdin.read(), "stdin"), "stdin", None)
+    path = Path(argument)
+    if path.is_dir():
+        text = _read(path / "config.json")
+        return ModelInput(parse_model_config(text, str(path / "config.json")), path.name, _checkpoint_bytes(path))
+    if path.is_file():
+        return ModelInput(parse_model_config(_read(path), argument), argument, None)
+    named = named_config(argument)
+    if named is None:
+        known = ", ".join(list(MODELS)[:4])
+        raise ConfigError(f"{argument}: no such file or folder, and no model known by that name (known are {known}, …)")
+    return ModelInput(named, argument, None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise SourceError(f"{path}: cannot be read: {reason}") from None
+
+
+def _checkpoint_bytes(folder: Path) -> int | None:
+    """Bytes of all tensors: from the index, else from the safetensors headers."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        total = json.loads(_read(index)).get("metadata", {}).get("total_size")
+        if isinstance(total, int | float) and total > 0:
+            return int(total)
+    files = sorted(folder.glob("*.safetensors"))
+    return sum(_tensor_bytes(file) for file in files) if files else None
+
+
+def _tensor_bytes(file: Path) -> int:
+    """Bytes of one file's tensors: an eight-byte length, then JSON with each tensor's place."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > _LONGEST_HEADER:
+                raise SourceError(f"{file}: not a safetensors file: its header claims {length} bytes")
+            header = json.loads(stream.read(length))
+    except (OSError, struct.error, json.JSONDecodeError) as error:
+        raise SourceError(f"{file}: not a safetensors file: {error}") from None
+    return sum(
+        place["data_offsets"][1] - place["data_offsets"][0] for name, place in header.items() if name != "__metadata__"
+    )

@@ -1,0 +1,258 @@
+"""From the command line of `kvguard plan` to what the arithmetic asks: options, pool, workload, target, facts."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kvguard.cli.plan_inputs import ModelInput, read_model_input
+from kvguard.errors import ConfigError
+from kvguard.kvcache import releases
+from kvguard.kvcache.architectures import read_model, with_drafter
+from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated_reserve
+from kvguard.kvcache.layers import ModelLayers
+from kvguard.kvcache.levers import Facts, Target
+from kvguard.kvcache.options import Assumption, Options, Serving, resolve
+from kvguard.kvcache.plan import Plan, PoolInput
+from kvguard.kvcache.releases import parse_release
+from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
+from kvguard.kvcache.workload import Workload
+from kvguard.units import GIB, Interval
+
+COUNTS = (
+    "block-size",
+    "tensor-parallel-size",
+    "pipeline-parallel-size",
+    "decode-context-parallel-size",
+    "prefill-context-parallel-size",
+    "data-parallel-size",
+    "max-num-batched-tokens",
+    "max-num-encoder-input-tokens",
+    "max-num-seqs",
+    "mamba-block-size",
+    "kernel-block-alignment",
+    "num-speculative-tokens",
+    "draft-layers",
+)
+WORDS = ("dtype", "kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype", "engine", "mamba-cache-mode")
+SWITCHES = ("async-scheduling", "enable-prefix-caching")
+_MAY_BE_ZERO = ("num-speculative-tokens", "draft-layers")
+_UTILIZATION = 0.9
+_UTILIZATION_SINCE_020 = 0.92  # config/cache.py
+
+
+def count(text: str) -> int:
+    """A whole number, as an argparse type.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    plain = text.replace(",", "").replace("_", "")
+    if not plain.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+    return int(plain)
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """The engine's flags.
+
+    Raises:
+        ConfigError: a value that is none.
+    """
+    given: dict[str, Any] = {}
+    for name in (*COUNTS, *WORDS, *SWITCHES):
+        value = getattr(arguments, name.replace("-", "_"))
+        if value is not None:
+            given[name.replace("-", "_")] = value
+        if value == 0 and name in COUNTS and name not in _MAY_BE_ZERO:
+            raise ConfigError(f"--{name} 0: at least 1 is needed")
+    given["disable_hybrid_kv_cache_manager"] = arguments.disable_hybrid_kv_cache_manager
+    if arguments.vllm_version is not None:
+        given["vllm_version"] = parse_release(arguments.vllm_version)
+    if arguments.max_model_len in ("auto", "-1"):
+        given["auto_max_model_len"] = True
+    elif arguments.max_model_len is not None:
+        given["max_model_len"] = _count_of("--max-model-len", arguments.max_model_len)
+    if arguments.pp_layer_partition is not None:
+        parts = arguments.pp_layer_partition.split(",")
+        given["pp_layer_partition"] = tuple(_count_of("--pp-layer-partition", part) for part in parts)
+    return Options(**given)
+
+
+def _count_of(flag: str, text: str) -> int:
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{flag}: {error}") from None
+
+
+def layer_reader(arguments: argparse.Namespace, model: ModelInput) -> Callable[[Options], ModelLayers]:
+    """The model's layers under given flags, the drafter's behind them.
+
+    Raises:
+        ConfigError: a drafter's config that is none.
+    """
+    if arguments.draft_config is None:
+        return partial(read_model, model.config)
+    drafter = read_model_input(arguments.draft_config).config
+
+    def read(options: Options) -> ModelLayers:
+        return with_drafter(read_model(model.config, options), read_model(drafter, replace(options, draft_layers=0)))
+
+    return read
+
+
+def pool_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLayers, options: Options) -> PoolInput:
+    """What the pool is made of.
+
+    Raises:
+        ConfigError: two pools, or parts of a budget without its card.
+    """
+    declared, override, card = arguments.kv_cache_memory_bytes, arguments.num_gpu_blocks_override, arguments.gpu_memory
+    if card is not None and (declared or override is not None):
+        raise ConfigError("--gpu-memory: give at most one pool; it is computed already by the other flag")
+    if card is None:
+        loose = [f for f in ("gpu_memory_utilization", "weights", "reserve") if getattr(arguments, f) is not None]
+        if loose and not declared and override is None:
+            raise ConfigError(f"--{loose[0].replace('_', '-')}: a part of a card's budget; give --gpu-memory too")
+        budget = declared_budget(declared[0]) if declared and len(declared) == 1 else None
+        return PoolInput(tuple(declared) if declared else None, override, budget)
+    serving, _ = resolve(options, layers, card.high)
+    budget = card_budget(
+        Part(card, "given"),
+        utilization_of(arguments, options),
+        weights_of(arguments, model, layers, serving),
+        Part(arguments.reserve, "given") if arguments.reserve else estimated_reserve(model.config, layers, serving),
+    )
+    return PoolInput((budget.kv_cache.bytes,), None, budget)
+
+
+def utilization_of(arguments: argparse.Namespace, options: Options) -> float:
+    """--gpu-memory-utilization, or the release's default."""
+    if arguments.gpu_memory_utilization is not None:
+        return float(arguments.gpu_memory_utilization)
+    return _UTILIZATION_SINCE_020 if options.vllm_version >= releases.BLOCK_SIZE_ALIGNS else _UTILIZATION
+
+
+def weights_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLayers, serving: Serving) -> Part:
+    """Weights on one rank: given, from the checkpoint's files, or estimated from the config."""
+    if arguments.weights is not None:
+        return Part(arguments.weights, "given")
+    if model.checkpoint_bytes is not None and arguments.quantization is None:
+        rank = model.checkpoint_bytes / (serving.tp * serving.pp)
+        return Part(Interval(int(rank * 0.99), int(rank * 1.04)), "checkpoint")
+    return Part(estimate_weights(model.config, layers, serving, arguments.quantization), "config")
+
+
+def workload_of(arguments: argparse.Namespace) -> Workload | None:
+    """The declared load; None without a length.
+
+    Raises:
+        ConfigError: a shared prefix longer than the prompt, or a number of requests without their length.
+    """
+    prompt, output, shared = arguments.prompt_tokens, arguments.output_tokens, arguments.shared_prefix_tokens
+    if prompt is None and output is None:
+        if arguments.concurrent_requests is not None or shared is not None:
+            raise ConfigError("--concurrent-requests: how long is one? Give --prompt-tokens and --output-tokens")
+        return None
+    if (shared or 0) > (prompt or 0):
+        raise ConfigError(f"--shared-prefix-tokens {shared}: longer than the prompt of {prompt or 0}")
+    return Workload(prompt or 0, output or 0, shared or 0)
+
+
+def target_of(arguments: argparse.Namespace, plan: Plan) -> Target | None:
+    """What is to be met; a start that is refused must at least start."""
+    if arguments.concurrent_requests is not None:
+        return Target(arguments.concurrent_requests, of_workload=True)
+    if arguments.min_concurrency is not None:
+        return Target(arguments.min_concurrency)
+    return Target(1.0) if plan.starts is not True and plan.low is not None else None
+
+
+def facts_of(
+    arguments: argparse.Namespace,
+    model: ModelInput,
+    read: Callable[[Options], ModelLayers],
+    options: Options,
+    plan: Plan,
+) -> Facts:
+    """What the levers work on."""
+    serving, budget, low = plan.layout.serving, plan.pool.budget, plan.low
+    settled = replace(options, max_model_len=serving.max_model_len, auto_max_model_len=False)
+    weights = None if budget is None or budget.weights is None else budget.weights.bytes
+    quantized = (arguments.quantization or declared_method(model.config)) in QUANTIZED_BITS
+    lighter = None
+    if weights is not None and not quantized:
+        lighter = estimate_weights(model.config, plan.layout.model, serving, "awq")
+    return Facts(
+        kv_cache_bytes=_tightest(plan.pool),
+        concurrency=None if low is None or plan.high is None else _concurrency(plan),
+        max_model_len=serving.max_model_len,
+        total_bytes=None if budget is None or budget.total is None else budget.total.bytes,
+        utilization=None if budget is None else budget.utilization,
+        weights_bytes=weights,
+        quantized=quantized,
+        quantized_weights_bytes=lighter,
+        kv_cache_dtype=serving.kv_cache_dtype,
+        tensor_parallel_size=serving.tp,
+        data_parallel_size=serving.dp,
+        one_kind_of_layer=len(plan.layout.groups) == 1,
+        read=read,
+        options=settled,
+        workload=plan.workload,
+    )
+
+
+def _tightest(pool: PoolInput) -> Interval | None:
+    if pool.stage_bytes is None or pool.override is not None:
+        return None
+    return Interval(min(size.low for size in pool.stage_bytes), min(size.high for size in pool.stage_bytes))
+
+
+def _concurrency(plan: Plan) -> Interval | None:
+    low = None if plan.low is None else plan.low.pool.concurrency
+    high = None if plan.high is None else plan.high.pool.concurrency
+    return None if low is None or high is None else Interval(low, high)
+
+
+def with_card_note(plan: Plan, card: Interval | None) -> Plan:
+    """The plan with a note where the card's size is a name: a "24GB" card shows 22.05 to 23.6 GiB."""
+    if card is None or not card.is_exact or (card.low % 10**9 and card.low % GIB):
+        return plan
+    why = "a card's nominal size; give the total that vLLM or nvidia-smi shows"
+    return replace(plan, assumptions=(*plan.assumptions, Assumption("gpu_memory", int(card.low), why)))
+
+
+def options_in_force(arguments: argparse.Namespace, plan: Plan) -> dict[str, object]:
+    """Every option with its value, by vLLM's names; those of the pool where given."""
+    serving, budget = plan.layout.serving, plan.pool.budget
+    given = {name: getattr(arguments, name) for name in ("quantization", "num_gpu_blocks_override", "draft_config")}
+    return {
+        "vllm_version": str(serving.release),
+        "engine": serving.engine,
+        "max_model_len": serving.max_model_len,
+        "dtype": serving.dtype,
+        "block_size": plan.layout.block_size,
+        "kv_cache_dtype": serving.kv_cache_dtype,
+        "tensor_parallel_size": serving.tp,
+        "pipeline_parallel_size": serving.pp,
+        "pp_layer_partition": list(serving.pp_layer_partition) if serving.pp_layer_partition else None,
+        "decode_context_parallel_size": serving.dcp,
+        "prefill_context_parallel_size": serving.pcp,
+        "data_parallel_size": serving.dp,
+        "max_num_batched_tokens": serving.max_num_batched_tokens,
+        "max_num_encoder_input_tokens": serving.encoder_budget,
+        "max_num_seqs": serving.max_num_seqs,
+        "async_scheduling": serving.async_scheduling,
+        "enable_prefix_caching": serving.prefix_caching,
+        "disable_hybrid_kv_cache_manager": not serving.hybrid_manager,
+        "mamba_cache_mode": serving.mamba_cache_mode,
+        "mamba_block_size": serving.mamba_block_size,
+        "mamba_cache_dtype": serving.mamba_cache_dtype,
+        "mamba_ssm_cache_dtype": serving.mamba_ssm_cache_dtype,
+        "kernel_block_alignment": serving.kernel_block_alignment,
+        "num_speculative_tokens": serving.speculative_tokens,
+        "draft_layers": arguments.draft_layers or 0,
+        "gpu_memory_utilization": None if budget is None else budget.utilization,
+    } | given

@@ -1,0 +1,127 @@
+"""A declared workload on a pool: blocks a request, what a shared prefix saves, requests that run without preemption."""
+
+from dataclasses import dataclass
+from math import floor
+
+from kvguard.kvcache import releases
+from kvguard.kvcache.groups import Group
+from kvguard.kvcache.layers import LayerKind
+from kvguard.kvcache.layout import Layout
+from kvguard.kvcache.requests import held_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What one request of the load is, in tokens."""
+
+    prompt_tokens: int
+    output_tokens: int
+    shared_prefix_tokens: int = 0
+
+    @property
+    def request_tokens(self) -> int:
+        """Prompt and output together."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def stored_tokens(self) -> int:
+        """Tokens in the cache while the last one is being computed: the last token itself is never stored."""
+        return max(0, self.request_tokens - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBlocks:
+    """Blocks that each request adds, and blocks that all of them share, once an engine."""
+
+    each: int
+    shared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the pool of one engine makes of the load.
+
+    `concurrency` is unrounded and divides the usable blocks (one id is the null block); `requests` is what runs at
+    once, whole, with max_num_seqs; `share` is the part of the usable blocks that one more request takes.
+    """
+
+    blocks: RequestBlocks
+    concurrency: float
+    share: float
+    requests: int
+    limited_by: str
+
+
+def request_blocks(layout: Layout, workload: Workload) -> RequestBlocks:
+    """Blocks of one request of the load once it has generated all its tokens."""
+    each = shared = 0
+    for group in layout.groups:
+        held = held_blocks(group.spec, workload.stored_tokens, layout.serving, layout.model.encoder_tokens)
+        saved, paid_once = _shared(group, layout, workload)
+        each += held - min(saved, held)
+        shared += paid_once
+    return RequestBlocks(each, shared)
+
+
+def serve(layout: Layout, blocks: int, workload: Workload) -> Service:
+    """The load on a pool of so many blocks.
+
+    Args:
+        layout: the deployment's layout.
+        blocks: the pool, the null block included.
+        workload: one request.
+    """
+    need = request_blocks(layout, workload)
+    usable = max(0, blocks - 1)
+    room = max(0, usable - need.shared)
+    concurrency = room / need.each if need.each else float(layout.serving.max_num_seqs)
+    share = need.each / usable if usable else float("inf")
+    requests = min(floor(concurrency), layout.serving.max_num_seqs)
+    return Service(need, concurrency, share, requests, _limit(layout, workload, concurrency))
+
+
+def _limit(layout: Layout, workload: Workload, concurrency: float) -> str:
+    longest = layout.serving.max_model_len
+    if longest is not None and workload.request_tokens > longest:
+        return "max_model_len"
+    if concurrency < 1:
+        return "request_exceeds_pool"
+    return "max_num_seqs" if concurrency >= layout.serving.max_num_seqs else "kv_cache"
+
+
+def _shared(group: Group, layout: Layout, workload: Workload) -> tuple[int, int]:
+    """Blocks of one group that a request saves by the shared prefix, and blocks that the prefix itself keeps.
+
+    Only whole blocks are shared, in the unit in which all groups' blocks end together.
+    """
+    serving, spec = layout.serving, group.spec
+    if not serving.prefix_caching or not workload.shared_prefix_tokens or spec.kind == LayerKind.CROSS.value:
+        return 0, 0
+    prefix = min(workload.shared_prefix_tokens, workload.stored_tokens)
+    usable = prefix // layout.hash_block * layout.hash_block
+    if not usable:
+        return 0, 0
+    if spec.is_state:
+        return _shared_states(layout, usable, spec.block_size)
+    shards = serving.length_shards if spec.splits_tokens else 1
+    whole = usable // (spec.block_size * shards)
+    if spec.window is None or spec.kind not in _PASSING:
+        return whole, whole
+    first_kept = max(0, workload.stored_tokens - spec.window + 1) // spec.block_size
+    inside = max(0, whole - first_kept)
+    return inside, inside
+
+
+def _shared_states(layout: Layout, usable: int, block_size: int) -> tuple[int, int]:
+    """A recurrent group keeps the state at the prefix's end; each request still has states of its own.
+
+    In mode "all" every block's state is kept and shared.
+    """
+    serving = layout.serving
+    if serving.mamba_cache_mode == "all" or serving.release < releases.STATE_CACHE_MODES:
+        whole = usable // block_size
+        return whole, whole
+    return 0, 1
+
+
+_PASSING = (LayerKind.SLIDING.value, LayerKind.CHUNKED.value)

@@ -1,0 +1,221 @@
+"""A plan for people: the budget as a bar, what a token and a block cost, what fits, and what to change."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
+
+from kvguard.kvcache.budget import Budget
+from kvguard.kvcache.fit import Refusal
+from kvguard.kvcache.groups import Bucket
+from kvguard.kvcache.layout import Layout
+from kvguard.kvcache.levers import Lever, Target
+from kvguard.kvcache.plan import End, Plan
+from kvguard.kvcache.workload import request_blocks
+from kvguard.units import Interval, format_bytes
+
+_KINDS = {
+    "full_attention": "full attention",
+    "sliding_window": "sliding window",
+    "chunked_local_attention": "chunked attention",
+    "mla_attention": "latent attention (MLA)",
+    "cross_attention": "cross-attention",
+    "mamba": "recurrent state",
+}
+_BAR = 40
+
+
+def plan_text(
+    plan: Plan,
+    name: str,
+    target: Target | None,
+    outcome: str | None,
+    levers: Sequence[Lever],
+    terminal: Terminal | None = None,
+) -> str:
+    """The page.
+
+    Args:
+        plan: what was computed.
+        name: the model, as the user named it.
+        target: what was to be met; None without one.
+        outcome: pass, fail or unknown; None without a target.
+        levers: what to change, ranked.
+        terminal: what the page is drawn for.
+    """
+    page = terminal or Terminal()
+    lines = [*_head(plan, name, page), ""]
+    if plan.pool.budget is not None and plan.pool.budget.total is not None:
+        lines += [*_budget(plan.pool.budget, page), ""]
+    lines += _layout(plan.layout, page)
+    if plan.low is not None and plan.high is not None:
+        lines += ["", *_capacity(plan, plan.low, plan.high, page)]
+    if plan.workload is not None:
+        lines += ["", *_workload(plan, page)]
+    if target is not None and outcome is not None:
+        lines += ["", *_target(target, outcome, levers, page)]
+    if plan.assumptions:
+        lines += ["", "Assumed:", *_assumptions(plan, page)]
+    return page.finish(lines)
+
+
+def _head(plan: Plan, name: str, page: Terminal) -> list[str]:
+    serving = plan.layout.serving
+    counts = ", ".join(f"{count} {kind}" for kind, count in plan.layout.model.counts().items())
+    ranks = [
+        f"{flag} {size}" for flag, size in (("TP", serving.tp), ("PP", serving.pp), ("DP", serving.dp)) if size > 1
+    ]
+    deployed = ", ".join([f"vLLM {serving.release} ({serving.engine.upper()})", *ranks])
+    return [
+        page.paint(f"{name}: {_verdict(plan)}", _TONES[plan.starts]),
+        *wrap(f"{plan.layout.model.architecture}, {counts}; {deployed}", page.width),
+    ]
+
+
+_TONES = {True: Tone.GOOD, False: Tone.BAD, None: Tone.DOUBT}
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.low is None:
+        return "keeps no KV cache" if plan.layout.bytes_per_block == 0 else "no pool given, so the layout only"
+    if plan.starts is None:
+        return "can't tell whether it would start: the pool's interval straddles the answer"
+    return "would start" if plan.starts else "would not start"
+
+
+def _budget(budget: Budget, page: Terminal) -> list[str]:
+    parts = [("weights", budget.weights), ("reserve", budget.reserve), ("KV cache", budget.kv_cache)]
+    whole = budget.total.bytes.high if budget.total is not None else 0
+    rows = []
+    for label, part in parts:
+        if part is None:
+            continue
+        middle = (part.bytes.low + part.bytes.high) / 2
+        bar = "█" * max(0, round(_BAR * middle / whole)) if whole else ""
+        tone = Tone.ACCENT if label == "KV cache" else Tone.PLAIN
+        rows.append([Cell(label), Cell(_size(part.bytes), right=True), Cell(bar, tone), Cell(part.source, Tone.QUIET)])
+    share = (
+        f", of which {_size(budget.usable.bytes)} for vLLM (utilization {budget.utilization:g})"
+        if budget.usable
+        else ""
+    )
+    title = f"Memory of one card: {_size(budget.total.bytes) if budget.total else ''}{share}"
+    return [*wrap(title, page.width), *columns(rows, page, "  ")]
+
+
+def _layout(layout: Layout, page: Terminal) -> list[str]:
+    a_token = "" if layout.bytes_per_token is None else f", {layout.bytes_per_token:,} bytes a token"
+    pad = f", {layout.grouping.padding_layers} padding layers" if layout.grouping.padding_layers else ""
+    title = f"A block costs {layout.bytes_per_block:,} bytes a rank{a_token}{pad}"
+    return [*wrap(title, page.width), *columns([_group(bucket) for bucket in layout.grouping.buckets], page, "  ")]
+
+
+def _group(bucket: Bucket) -> list[Cell]:
+    spec = bucket.spec
+    unit = f"state {format_bytes(spec.raw_bytes)}" if spec.is_state else f"block {spec.block_size:,} tokens"
+    window = f", window {spec.window:,}" if spec.window is not None else ""
+    groups = f"{len(bucket.groups)} group{'s' if len(bucket.groups) > 1 else ''}"
+    page = bucket.groups[0].bytes_per_block if bucket.groups[0].mixed else spec.page_bytes
+    layers = f"{bucket.layers} layers"
+    return [
+        Cell(_KINDS.get(spec.kind, spec.kind)),
+        Cell(layers, right=True),
+        Cell(groups, right=True),
+        Cell(f"page {format_bytes(page)}", right=True),
+        Cell(f"{unit}{window}"),
+    ]
+
+
+def _capacity(plan: Plan, low: End, high: End, page: Terminal) -> list[str]:
+    serving = plan.layout.serving
+    rows = [("blocks", _span(low, high, lambda end: end.pool.blocks), "of which one is vLLM's null block")]
+    rows.append(("tokens", _span(low, high, lambda end: end.pool.tokens), "as this release prints them"))
+    if serving.max_model_len is not None and low.pool.concurrency is not None:
+        figure = _span(low, high, lambda end: end.pool.concurrency or 0.0, "{:.2f}x")
+        rows.append(("concurrency", figure, f"requests of {serving.max_model_len:,} tokens (max_model_len)"))
+    if low.largest_max_model_len is not None:
+        figure = _span(low, high, lambda end: end.largest_max_model_len or 0)
+        rows.append(("longest context", figure, "max_model_len with which it would start"))
+    refusal = low.refusal
+    lines = columns([[Cell(a), Cell(b, Tone.STRONG, right=True), Cell(c, Tone.QUIET)] for a, b, c in rows], page, "  ")
+    stage = f", stage {low.limiting_stage} being the limit" if serving.pp > 1 else ""
+    return [f"One engine holds{stage}:", *lines, *(_refusal(refusal, page) if refusal is not None else ())]
+
+
+def _refusal(refusal: Refusal, page: Terminal) -> Iterable[str]:
+    return wrap(f"vLLM would say: {refusal.printed}", page.width, "  ")
+
+
+def _workload(plan: Plan, page: Terminal) -> list[str]:
+    load = plan.workload
+    if load is None:
+        return []
+    need = request_blocks(plan.layout, load)
+    shared = f" and {need.shared} shared once" if need.shared else ""
+    lines = [f"A request of {load.request_tokens:,} tokens holds {need.each} blocks{shared}"]
+    if plan.low is None or plan.high is None or plan.low.service is None or plan.high.service is None:
+        return lines
+    low, high = plan.low.service, plan.high.service
+    engines = plan.layout.serving.dp
+    runs = _range(low.requests * engines, high.requests * engines, "{:,.0f}")
+    fits = _range(low.concurrency, high.concurrency, "{:,.2f}")
+    where = f" over {engines} engines" if engines > 1 else ""
+    return [
+        *lines,
+        f"  {fits} fit{' an engine' if engines > 1 else ''}, so {runs} run at once{where} without preemption"
+        f" ({_LIMITS[low.limited_by]})",
+    ]
+
+
+_LIMITS = {
+    "kv_cache": "the cache is the limit",
+    "max_num_seqs": "max_num_seqs is the limit",
+    "max_model_len": "longer than max_model_len: refused",
+    "request_exceeds_pool": "one request is larger than the pool: it would wait for ever",
+}
+
+
+def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Terminal) -> list[str]:
+    what = "requests of the workload" if target.of_workload else "requests of max_model_len an engine"
+    words = {"pass": "met", "fail": "missed", "unknown": "can't tell"}
+    tone = {"pass": Tone.GOOD, "fail": Tone.BAD, "unknown": Tone.DOUBT}[outcome]
+    lines = [page.paint(f"Target, {target.requests:g} {what}: {words[outcome]}", tone)]
+    if not levers:
+        return lines
+    single = any(lever.meets and " + " not in lever.flag for lever in levers)
+    lines.append("What to change:" if single else "No single lever does; what to change:")
+    for lever in levers:
+        lines += wrap(f"{_lever(lever)}. Price: {lever.price}", page.width, "  ", "    ")
+    return lines
+
+
+def _lever(lever: Lever) -> str:
+    pieces = [
+        f"{flag} {value}".strip() for flag, value in zip(lever.flag.split(" + "), lever.value.split(" + "), strict=True)
+    ]
+    named = " and ".join(pieces)
+    if lever.gives is None:
+        return f"- {named}: helps, by how much the facts do not say"
+    gives = _range(lever.gives.low, lever.gives.high, "{:,.2f}")
+    return f"{'+' if lever.meets else '-'} {named}: gives {gives}{'' if lever.meets else ', not enough alone'}"
+
+
+def _assumptions(plan: Plan, page: Terminal) -> list[str]:
+    rows = [
+        [Cell(f"--{a.option.replace('_', '-')}"), Cell(str(a.value), right=True), Cell(a.why, Tone.QUIET)]
+        for a in plan.assumptions
+    ]
+    return columns(rows, page, "  ")
+
+
+def _span(low: End, high: End, figure: Callable[[End], float], spelt: str = "{:,.0f}") -> str:
+    return _range(figure(low), figure(high), spelt)
+
+
+def _range(low: float, high: float, spelt: str) -> str:
+    one, other = spelt.format(low), spelt.format(high)
+    return one if one == other else f"{one} to {other}"
+
+
+def _size(interval: Interval) -> str:
+    one, other = format_bytes(interval.low), format_bytes(interval.high)
+    return one if one == other else f"{one} to {other}"
