@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
-
 from kvguard.kvcache.budget import Budget
 from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
@@ -11,6 +9,7 @@ from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Lever, Target
 from kvguard.kvcache.plan import End, Plan
 from kvguard.kvcache.workload import request_blocks
+from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.units import Interval, format_bytes
 
 _KINDS = {
