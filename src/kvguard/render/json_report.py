@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from kvguard.render.log_text import escape_unshown, masked_deep
+from kvguard.lines.secrets import mask_deep
+from kvguard.render.log_text import escape_unshown
 from kvguard.render.probe_budget import probe_budget
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
@@ -66,7 +67,7 @@ def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict
         "unrecognized": [{"text": line.text, **_place(line.place)} for line in report.unrecognized],
         "log": _flat(report.counts),
     }
-    return {key: masked_deep(value) for key, value in document.items()}
+    return {key: mask_deep(value) for key, value in document.items()}
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
