@@ -50,11 +50,17 @@ class Guard:
         """No more bytes: the last line needs no newline."""
         self._take(self._parser.end(), now)
 
-    def boundary(self, now: float | None = None) -> None:
-        """The source knows that a new process writes from here on (a new container, a restarted child)."""
+    def boundary(self, now: float | None = None, certain: bool = True) -> None:
+        """Another stream begins here, and an open line is not continued.
+
+        Args:
+            now: as for `feed`.
+            certain: the source knows that a new process writes it (a new container, a restarted child). Otherwise it
+                may be the same one, its log rotated or truncated.
+        """
         self._parser.boundary()
-        self._fold.boundary()
-        self._parser.serving = self._parser.doubtful = False
+        self._fold.boundary(certain)
+        self._parser.serving, self._parser.doubtful = self._fold.serving, self._fold.doubtful
         self._changed(now)
 
     def tick(self, now: float) -> None:

@@ -166,7 +166,7 @@ def take(source: Source, guard: Guard, now: float) -> bool:
             guard.feed(event.data, now)
             got = True
         elif isinstance(event, Boundary) and event.new_process is not False:
-            guard.boundary(now)
+            guard.boundary(now, certain=event.new_process is True)
     guard.tick(now)
     return got
 

@@ -40,6 +40,19 @@ def announcement_kind(event: Event) -> str:
     return "model" if isinstance(event, events.ServerAnnounced) and event.vllm_version is None else "version"
 
 
+def announces_behind(state: StartState, event: Event) -> bool:
+    """Whether the event announces a process where a new stream may begin, behind a start that has come to its end.
+
+    A new container counts its pids anew, so they say nothing here; a start that is still under way may go on in the
+    new stream, and is left to the rules that look at pids.
+    """
+    far = state.reported or state.phase in _ENDED or state.phase is Phase.READY
+    vouched = event.origin.trust is Trust.RECORD or state.stripped
+    return (
+        far and vouched and isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
+    )
+
+
 def _announces_another(state: StartState, event: Event) -> bool:
     """An API server announces itself once: again, or where a start has gone further without it, it is another one."""
     earlier = state.announced.get(announcement_kind(event))

@@ -39,6 +39,7 @@ class StartupFold:
         self._doubted: tuple[StartState, int, tuple[StartSummary, ...]] | None = None
         self._held_back: list[Event] = []
         self._boundary = False
+        self._may_begin = False
 
     @property
     def serving(self) -> bool:
@@ -50,9 +51,18 @@ class StartupFold:
         """Whether a boundary may still be withdrawn."""
         return self._doubted is not None
 
-    def boundary(self) -> None:
-        """The source says that a new process writes from here on: its first fact begins a start, whatever its pid."""
+    def boundary(self, certain: bool = True) -> None:
+        """The source says that another stream begins here.
+
+        Args:
+            certain: a new process writes it, and its first fact begins a start, whatever its pid. Otherwise the log may
+                just have been rotated under a server that goes on: a start is believed whatever its pid only if the
+                very next fact announces it.
+        """
         state = self._state
+        if not certain:
+            self._may_begin = state is not None
+            return
         if state is not None and state.phase is Phase.READY:
             state.phase = Phase.STOPPED
         self._boundary = state is not None
@@ -65,7 +75,10 @@ class StartupFold:
             self._withdraw_if_alive(event)
             return
         state = self._state
-        if state is not None and state.phase is Phase.READY and not self._boundary:
+        may_begin, self._may_begin = self._may_begin, False
+        if may_begin and state is not None and boundaries.announces_behind(state, event):
+            self._begin(event, now, in_doubt=False)
+        elif state is not None and state.phase is Phase.READY and not self._boundary:
             if boundaries.begins_start(state, event):
                 if not boundaries.is_believed_boundary(state, event):
                     self._hold_back(event)
