@@ -222,6 +222,7 @@ def test_a_failed_start_without_a_cause_says_so() -> None:
         (without_capacity(Phase.PROFILING), "capacity-not-reported", "give the whole log"),
         (report(start(missing=("engine 1",))), "engines-missing", "all nodes"),
         (without_capacity(Phase.READY), "capacity-not-printed", "VLLM_LOGGING_LEVEL=INFO"),
+        (without_capacity(Phase.READY, missing=("engine 0",)), "capacity-not-printed", "VLLM_LOGGING_LEVEL=INFO"),
     ],
 )
 def test_an_unknown_verdict_says_why_and_what_would_settle_it(of: CapacityReport, code: str, remedy: str) -> None:

@@ -23,7 +23,9 @@ def capacity_gap(start: Start) -> str | None:
     """Why the capacity of this start cannot be judged; `None` from the phase `allocated` on, and of a failed start."""
     if start.phase in _NOT_YET:
         return _NOT_YET[start.phase]
-    if start.missing and start.phase is not Phase.FAILED:
+    if start.phase is not Phase.FAILED and start.missing:
+        if start.capacity.engines == 0 and start.phase in (Phase.READY, Phase.STOPPED):
+            return "the server is ready, but no line tells its KV cache"
         return "still to report: " + ", ".join(start.missing)
     return None
 

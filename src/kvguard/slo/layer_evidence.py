@@ -27,7 +27,7 @@ def one_kind_because(start: Start, engine: Capacity) -> str | None:
     if engine.token_figure is TokenFigure.POOL and _agreeing(start, engine):
         return "tokens and concurrency agree as only one kind of layer prints them"
     block_size = known_block_size(start, engine)
-    if block_size is not None and _fills(engine, block_size):
+    if engine.gpu_blocks is not None and block_size is not None and _explains(engine, block_size):
         return "blocks and concurrency agree as only one kind of layer prints them"
     return None
 
@@ -41,10 +41,19 @@ def block_sizes(start: Start, engine: Capacity) -> tuple[int, ...]:
     told = known_block_size(start, engine)
     if told is not None:
         return (told * shards,)
-    tokens = engine.kv_cache_tokens
-    exact = engine.token_figure is not TokenFigure.CONCURRENCY_TIMES_LEN and tokens is not None
-    sizes = tuple(size * shards for size in _BLOCK_SIZES if not exact or tokens % (size * shards) == 0)  # type: ignore[operator]
-    return sizes or (_BLOCK_SIZES[0] * shards,)
+    sizes = tuple(size * shards for size in _BLOCK_SIZES)
+    return tuple(size for size in sizes if _explains(engine, size)) or sizes[:1]
+
+
+def _explains(engine: Capacity, size: int) -> bool:
+    """Whether the figures could be those of whole blocks of that many tokens, of one kind of layer."""
+    tokens, blocks, length = engine.kv_cache_tokens, engine.gpu_blocks, engine.max_model_len
+    if engine.token_figure is not TokenFigure.CONCURRENCY_TIMES_LEN and tokens is not None:
+        return tokens % size == 0 if blocks is None else tokens == blocks * size
+    exact = exact_concurrency(engine, size, hybrid=False)
+    if blocks is None or exact is None or not length:
+        return True
+    return exact.low - 1e-9 <= blocks / ceil(length / size) <= exact.high + 1e-9
 
 
 def known_block_size(start: Start, engine: Capacity) -> int | None:
@@ -64,11 +73,3 @@ def _agreeing(start: Start, engine: Capacity) -> bool | None:
         if any(abs(figure - engine.max_concurrency) <= rounding + 1e-9 for figure in (exact, unrounded)):
             return True
     return False
-
-
-def _fills(engine: Capacity, block_size: int) -> bool:
-    exact = exact_concurrency(engine, block_size, hybrid=False)
-    if exact is None or engine.gpu_blocks is None or not engine.max_model_len:
-        return False
-    uniform = engine.gpu_blocks / ceil(engine.max_model_len / block_size)
-    return exact.low - 1e-9 <= uniform <= exact.high + 1e-9

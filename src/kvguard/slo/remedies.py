@@ -140,6 +140,8 @@ def _unfinished(report: CapacityReport) -> Reason | None:
     gap = None if start is None else capacity_gap(start)
     if start is None or gap is None:
         return None
+    if start.phase in (Phase.READY, Phase.STOPPED) and start.capacity.engines == 0:
+        return None
     if start.missing and start.phase not in (Phase.NONE, Phase.LOADING, Phase.PROFILING):
         remedy = "give the logs of all nodes (kvguard check LOG LOG …), or wait until every engine has reported"
         return Reason("engines-missing", gap, start.last_place, remedy)

@@ -120,7 +120,7 @@ def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
     elif waiting and running < floor(fit.low) and usage < _FULL:
         message = f"{seen}: {pool}, so something else than the KV cache makes requests wait"
         yield StartWarning("load-differs-from-plan", message, load.place)
-    else:
+    elif waiting or usage >= _FULL:
         yield StartWarning("load-matches-plan", f"{seen}: {pool}", load.place)
 
 
