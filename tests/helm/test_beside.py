@@ -1,4 +1,4 @@
-"""Ways into pods that other charts make: each carries the container that the chart renders, and changes nothing else."""
+"""Ways into pods that other charts make: each carries the container that the chart renders, and changes no more."""
 
 import copy
 import json
