@@ -4,7 +4,7 @@ A guard opens nothing and asks no clock. Feed it bytes as they come; it holds on
 Several logs are several nodes of one deployment: one guard a log, joined by `judge`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kvguard.events import Event
 from kvguard.lines.formats import FORMATS
@@ -25,6 +25,7 @@ class Guard:
         slo: what is asked; without it the start alone is judged.
         source: the log's name in reports and places.
         formats: the table of wordings, where a user has added rows.
+        witness: is shown each event before it is taken, as `kvguard explain` needs it.
 
     Example:
         >>> from kvguard import Guard
@@ -34,10 +35,17 @@ class Guard:
         40960
     """
 
-    def __init__(self, slo: Slo | None = None, source: str = "log", formats: tuple[LineFormat, ...] = FORMATS) -> None:
+    def __init__(
+        self,
+        slo: Slo | None = None,
+        source: str = "log",
+        formats: tuple[LineFormat, ...] = FORMATS,
+        witness: Callable[[Event], None] | None = None,
+    ) -> None:
         self._slo = slo or Slo()
         self._parser = StartupLogParser(formats)
         self._fold = StartupFold(source)
+        self._witness = witness
         self._now: float | None = None
         self._report: CapacityReport | None = None
         self._verdict: Verdict | None = None
@@ -94,6 +102,8 @@ class Guard:
 
     def _take(self, events: Iterator[Event], now: float | None) -> None:
         for event in events:
+            if self._witness is not None:
+                self._witness(event)
             self._fold.apply(event, now)
             # lines are parsed one by one as the events are asked for: the parser knows at once that users can write
             self._parser.serving = self._fold.serving

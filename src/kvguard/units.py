@@ -118,7 +118,7 @@ def format_count(count: float, decimals: int = 2) -> str:
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.{decimals}f}"
 
 
-_SINGULARS = {"requests": "request", "tokens": "token", "blocks": "block", "engines": "engine"}
+_SINGULARS = {"requests": "request", "tokens": "token", "blocks": "block", "engines": "engine", "lines": "line"}
 _WRITERS: Mapping[str, Callable[[float, int], str]] = {
     "bytes": format_bytes,
     "ratio": format_ratio,

@@ -16,6 +16,8 @@ from kvguard.version import __version__
 
 COMMANDS: dict[str, str] = {
     "check": "judge a start by its log, and say so by the exit status",
+    "explain": "say which line of a log told what, and which look like capacity and told nothing",
+    "formats": "show the wordings that kvguard knows, and what they were tested with",
     "inspect": "show what a log says of its newest start, without judging it",
     "slo": "check SLO files, or print their schema",
     "plan": "what a deployment would hold, before it is started",
