@@ -97,7 +97,7 @@ def _shared(group: Group, layout: Layout, workload: Workload) -> tuple[int, int]
     serving, spec = layout.serving, group.spec
     if not serving.prefix_caching or not workload.shared_prefix_tokens or spec.kind == LayerKind.CROSS.value:
         return 0, 0
-    prefix = min(workload.shared_prefix_tokens, workload.stored_tokens)
+    prefix = min(workload.shared_prefix_tokens, workload.prompt_tokens - 1)  # the prompt's last token is computed anew
     usable = prefix // layout.hash_block * layout.hash_block
     if not usable:
         return 0, 0
