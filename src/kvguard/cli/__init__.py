@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "check": "judge a start by its log, and say so by the exit status",
     "explain": "say which line of a log told what, and which look like capacity and told nothing",
     "formats": "show the wordings that kvguard knows, and what they were tested with",
+    "history": "draw recorded checks over time and versions",
     "inspect": "show what a log says of its newest start, without judging it",
     "slo": "check SLO files, or print their schema",
     "plan": "what a deployment would hold, before it is started",

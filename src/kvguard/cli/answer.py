@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TextIO
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import Destination, write_reports
@@ -19,16 +20,20 @@ STATUS_OF: Mapping[Outcome, int] = MappingProxyType(
 
 
 def answer(
-    verdict: Verdict, places: Sequence[Destination], record: Path | None, timed_out_after: float | None = None
+    verdict: Verdict,
+    places: Sequence[Destination],
+    record: Path | None,
+    timed_out_after: float | None = None,
+    page: TextIO | None = None,
 ) -> int:
-    """Write all that was asked for, and give the status.
+    """Write all that was asked for, and give the status; a report without a file goes to `page`, else to stdout.
 
     Raises:
         SourceError: a file cannot be written.
     """
     if timed_out_after is not None:
         print(f"kvguard: no answer within {format_seconds(timed_out_after)}", file=sys.stderr)
-    write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal))
+    write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal), page or sys.stdout)
     if record is not None:
         from kvguard.cli.records import append
 

@@ -69,15 +69,23 @@ def _destination(text: str, output: Path | None, forms: tuple[str, ...]) -> Dest
     return Destination(form, path)
 
 
-def write_reports(found: Iterable[Destination], render: Callable[[str, Terminal], str]) -> None:
-    """Write each report to its place: files first, so that they are there when stdout's reader leaves early.
+def write_reports(
+    found: Iterable[Destination], render: Callable[[str, Terminal], str], page: TextIO | None = None
+) -> None:
+    """Write each report to its place: files first, so that they are there when the page's reader leaves early.
+
+    Args:
+        found: the formats and their places.
+        render: draws one format.
+        page: where a report without a file goes; stdout unless told otherwise.
 
     Raises:
         SourceError: a file cannot be written.
     """
     for destination in sorted(found, key=lambda one: one.path is None):
         if destination.path is None:
-            _write_stdout(render(destination.form, terminal_of(sys.stdout, os.environ)))
+            stream = page or sys.stdout
+            _write_page(stream, render(destination.form, terminal_of(stream, os.environ)))
         else:
             write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH)))
 
@@ -106,11 +114,11 @@ def append_or_write(path: Path, text: str, mode: str) -> None:
         raise SourceError(f"{path}: cannot be written ({reason}): name another file") from None
 
 
-def _write_stdout(text: str) -> None:
+def _write_page(stream: TextIO, text: str) -> None:
     """Reports are UTF-8, whatever the locale; a page for a terminal that has less was drawn in ASCII already."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8"))
-    sys.stdout.buffer.flush()
+    stream.flush()
+    stream.buffer.write(text.encode("utf-8"))
+    stream.buffer.flush()
 
 
 def terminal_of(stream: TextIO, environ: Mapping[str, str]) -> Terminal:

@@ -11,6 +11,14 @@ HEARTBEAT_S = 30.0
 """Between two lines while nothing changes: a pipeline must not take a silent step for a stuck one."""
 
 
+_WORDS = {
+    **PHASE_WORDS,
+    Phase.NONE: "waiting for the first line of a start",
+    Phase.LOADING: "loading",
+    Phase.PROFILING: "profiling",
+}
+
+
 class Progress:
     """Talks of one start.
 
@@ -32,14 +40,11 @@ class Progress:
         phase = start.phase if start else Phase.NONE
         if phase is not self._phase:
             self._phase, self._since = phase, seconds
-            self._say(f"{format_seconds(seconds)}: {PHASE_WORDS[phase]}{self._expectation(seconds)}", seconds)
+            self._say(_WORDS[phase], seconds)
         elif seconds - self._spoke >= HEARTBEAT_S:
-            lasted = format_seconds(seconds - self._since)
-            self._say(
-                f"{format_seconds(seconds)}: {PHASE_WORDS[phase]} for {lasted}{self._expectation(seconds)}", seconds
-            )
+            self._say(f"{_WORDS[phase]} for {format_seconds(seconds - self._since)}", seconds)
 
-    def _expectation(self, seconds: float) -> str:
+    def _expectation(self) -> str:
         if self._last_ready is None or self._phase in (Phase.READY, Phase.FAILED, Phase.STOPPED):
             return ""
         return f" (the last start was ready after {format_seconds(self._last_ready)})"
@@ -47,4 +52,4 @@ class Progress:
     def _say(self, text: str, seconds: float) -> None:
         self._spoke = seconds
         if self._stream is not None:
-            print(f"kvguard: {text}", file=self._stream, flush=True)
+            print(f"kvguard: {format_seconds(seconds)}: {text}{self._expectation()}", file=self._stream, flush=True)

@@ -90,14 +90,21 @@ def follow(
     guards = [Guard(asked, name) for name in names]
     sources = [_source(name) for name in names]
     try:
-        return _follow(_Following(sources, guards, asked, until), timeout, talk, clock)
+        return _follow(Following(sources, guards, asked, until), timeout, talk, clock)
     finally:
         for source in sources:
             source.close()
 
 
-class _Following:
-    """Several sources feeding their guards, and when the answer has settled."""
+class Following:
+    """Several sources feeding their guards, and whether the answer has settled.
+
+    Args:
+        sources: where the bytes come from; closed by the caller.
+        guards: one a source.
+        slo: what is asked of all of them together.
+        until: what is waited for.
+    """
 
     def __init__(self, sources: Sequence[Source], guards: Sequence[Guard], slo: Slo, until: Until) -> None:
         self.sources, self.guards, self._slo, self._until = sources, guards, slo, until
@@ -110,11 +117,17 @@ class _Following:
             if take(source, guard, now):
                 self._last_chunk = now
         verdict = joined(self.guards, self._slo, now)
-        if is_answered(verdict, self._until):
-            self._answered_since = now if self._answered_since is None else self._answered_since
-        else:
+        if not is_answered(verdict, self._until):
             self._answered_since = None
+        elif self._answered_since is None:
+            self._answered_since = now
         return verdict
+
+    def end(self, now: float) -> Verdict:
+        """Nothing more will come: the last lines need no newline."""
+        for guard in self.guards:
+            guard.end(now)
+        return joined(self.guards, self._slo, now)
 
     def has_ended(self) -> bool:
         """Whether nothing more can come."""
@@ -140,16 +153,14 @@ class _Following:
             time.sleep(max(0.0, min(shortest, longest, SILENCE_S)))
 
 
-def _follow(following: _Following, timeout: float | None, talk: Talk, clock: Clock) -> Waited:
+def _follow(following: Following, timeout: float | None, talk: Talk, clock: Clock) -> Waited:
     began = clock()
     while True:
         now = clock()
         verdict = following.look(now)
         talk(verdict, now - began)
         if following.has_ended():
-            for guard in following.guards:
-                guard.end(now)
-            return Waited(following.look(now), timed_out=False)
+            return Waited(following.end(now), timed_out=False)
         if following.has_settled(verdict, now):
             return Waited(verdict, timed_out=False)
         left = LONGEST_WAIT_S if timeout is None else began + timeout - now

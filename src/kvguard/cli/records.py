@@ -2,26 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from kvguard.cli.output import append_or_write
-from kvguard.errors import ConfigError, SourceError, UserError
-from kvguard.render.json_report import verdict_document
-from kvguard.render.log_text import escape_unshown
+from kvguard.errors import ConfigError, SourceError
+from kvguard.render.history_chart import Record
+from kvguard.render.json_report import record_line
+from kvguard.render.stored_report import report_from
 from kvguard.slo.verdict import Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One line of the file."""
-
-    number: int
-    recorded_at: str | None
-    """When it was written, in ISO 8601, UTC."""
-    document: dict[str, Any]
 
 
 def append(path: Path, verdict: Verdict) -> None:
@@ -30,46 +19,45 @@ def append(path: Path, verdict: Verdict) -> None:
     Raises:
         SourceError: the file cannot be written.
     """
-    document = {"recorded_at": datetime.now(UTC).isoformat(timespec="seconds"), **verdict_document(verdict)}
-    append_or_write(path, escape_unshown(json.dumps(document, ensure_ascii=False)) + "\n", "a")
+    append_or_write(path, record_line(verdict, datetime.now(UTC).isoformat(timespec="seconds")), "a")
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file, oldest first.
+def read_records(path: Path) -> Iterator[Record | str]:
+    """The records of a file, oldest first; for a line that is no report what is wrong with it, in one line.
 
     Raises:
         SourceError: the file cannot be read.
-        ConfigError: a line is no report; the line is named.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield Record(number, *_parsed(line, f"{path}:{number}"))
+                    yield _record(line) or f"{path}:{number}: not a report of kvguard check --record"
     except OSError as error:
         raise SourceError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 def last_ready(path: Path | None) -> float | None:
     """Seconds that the newest recorded start took to get ready; `None` where nothing tells."""
-    if path is None or not path.exists():
+    if path is None or not path.is_file():
         return None
-    found = None
-    try:
-        for record in read_records(path):
-            timings = (record.document.get("start") or {}).get("timings") or {}
-            found = timings.get("ready") or found
-    except UserError:
-        return None  # it is only said in passing; the record itself is written all the same
-    return found
+    times = [time for record in read_records(path) if isinstance(record, Record) for time in _ready(record)]
+    return times[-1] if times else None
 
 
-def _parsed(line: str, where: str) -> tuple[str | None, dict[str, Any]]:
+def _record(line: str) -> Record | None:
     try:
         document = json.loads(line)
-    except (json.JSONDecodeError, RecursionError):
-        raise ConfigError(f"{where}: not JSON: every line is one report of kvguard check --record") from None
-    if not isinstance(document, dict) or document.get("kind") != "report":
-        raise ConfigError(f"{where}: not a report: every line is one report of kvguard check --record")
-    recorded_at = document.get("recorded_at")
-    return (recorded_at if isinstance(recorded_at, str) else None), document
+        report = report_from(document, "record")
+    except (json.JSONDecodeError, RecursionError, ConfigError):
+        return None
+    recorded_at, verdict = document.get("recorded_at"), document.get("verdict")
+    outcome = verdict.get("outcome") if isinstance(verdict, dict) else None
+    return Record(
+        recorded_at if isinstance(recorded_at, str) else None, outcome if isinstance(outcome, str) else None, report
+    )
+
+
+def _ready(record: Record) -> list[float]:
+    start = record.report.start
+    return [] if start is None or start.timings.ready is None else [start.timings.ready]

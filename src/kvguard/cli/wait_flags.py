@@ -13,8 +13,8 @@ class Until(StrEnum):
     READY = "ready"
 
 
-def add_wait_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `--until`, `--timeout`, `--follow` and `--quiet`."""
+def add_wait_flags(parser: argparse.ArgumentParser, *, follow: bool = True) -> None:
+    """Add `--until`, `--timeout`, `--quiet` and, where there is a log to read on, `--follow`."""
     group = parser.add_argument_group("waiting")
     group.add_argument(
         "--until",
@@ -23,18 +23,15 @@ def add_wait_flags(parser: argparse.ArgumentParser) -> None:
         metavar="capacity|ready",
         help="wait until the capacity is reported, or the server is ready; a miss ends it at once",
     )
-    group.add_argument(
-        "--timeout", type=seconds, metavar="TIME", help="wait no longer than that, as 15m: then status 3"
-    )
-    group.add_argument(
-        "--follow", action="store_true", help="read on as the log grows (until ready, unless told otherwise)"
-    )
+    group.add_argument("--timeout", type=seconds, metavar="TIME", help="wait no longer, as 15m: then status 3")
+    if follow:
+        group.add_argument("--follow", action="store_true", help="read on as the log grows (--until ready)")
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
 
 
 def waits(arguments: argparse.Namespace) -> bool:
     """Whether the log is followed rather than read once."""
-    return arguments.follow or arguments.until is not None or arguments.timeout is not None
+    return getattr(arguments, "follow", False) or arguments.until is not None or arguments.timeout is not None
 
 
 def seconds(text: str) -> float:

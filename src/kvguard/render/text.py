@@ -118,11 +118,12 @@ def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
     drawn = columns(rows, terminal, INDENT)
     lines = [terminal.paint("Objectives", Tone.STRONG)]
     headline = verdict.reasons[0].message if verdict.reasons else ""
+    advised = {reason.remedy for reason in verdict.reasons if reason.message not in {c.reason for c in verdict.checks}}
     for line, check in zip(drawn, verdict.checks, strict=True):
         lines.append(line)
         if check.outcome is not Outcome.PASS and check.reason != headline:
             lines += wrap(shown(check.reason), terminal.width, INDENT * 3)
-        if check.outcome is not Outcome.PASS and check.remedy:
+        if check.outcome is not Outcome.PASS and check.remedy and check.remedy not in advised:
             lines += wrap(shown(check.remedy), terminal.width, INDENT * 2 + "→ ", INDENT * 3)
     return lines
 

@@ -1,0 +1,89 @@
+"""Recorded checks over time: one bar a check, to the scale of the largest, and what changed between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from kvguard.render.layout import Cell, Terminal, Tone, columns
+from kvguard.render.log_text import shown
+from kvguard.render.quantities import show_bare
+from kvguard.render.text import OUTCOME_TONES
+from kvguard.slo.verdict import Outcome
+from kvguard.startup.report import CapacityReport
+from kvguard.units import format_bytes, format_ratio
+
+BAR_COLUMNS = 32
+NAMELESS = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One recorded check."""
+
+    recorded_at: str | None
+    """ISO 8601, UTC."""
+    outcome: str | None
+    report: CapacityReport
+
+    @property
+    def concurrency(self) -> float | None:
+        """The maximum concurrency of the weakest engine."""
+        start = self.report.start
+        return start.capacity.weakest.max_concurrency if start else None
+
+
+def render_history(records: Sequence[Record], terminal: Terminal) -> str:
+    """The chart; checks in a row of the same model, context and cache stand under one heading."""
+    if not records:
+        return terminal.finish(["no checks recorded yet"])
+    largest = max((record.concurrency or 0 for record in records), default=0)
+    room = max(8, min(BAR_COLUMNS, terminal.width - 66))
+    lines: list[str] = []
+    for subject, group in groupby(records, key=_subject):
+        lines += [*([""] if lines else []), terminal.paint(subject, Tone.STRONG)]
+        before: float | None = None
+        rows = [[Cell(title, Tone.QUIET, right=right) for title, right in _HEAD]]
+        for record in group:
+            rows.append(_row(record, before, largest, room))
+            before = record.concurrency if record.concurrency is not None else before
+        lines += columns(rows, terminal, "  ")
+    return terminal.finish(lines)
+
+
+_HEAD = (("recorded (UTC)", False), ("vLLM", False), ("KV cache", True), ("concurrency", True), ("", False))
+
+
+def _subject(record: Record) -> str:
+    start = record.report.start
+    if start is None:
+        return "no start in the log"
+    facts = [
+        start.model or "unknown model",
+        f"context {start.max_model_len:,} tokens" if start.max_model_len else "",
+        f"KV cache dtype {start.kv_cache_dtype}" if start.kv_cache_dtype else "",
+    ]
+    return " · ".join(shown(fact, 120) for fact in facts if fact)
+
+
+def _row(record: Record, before: float | None, largest: float, room: int) -> list[Cell]:
+    start, now = record.report.start, record.concurrency
+    cache = start.capacity.weakest.kv_cache_bytes if start else None
+    length = round((now or 0) / largest * room) if largest else 0
+    _, mark, tone = OUTCOME_TONES[Outcome(record.outcome)] if record.outcome in set(Outcome) else ("", " ", Tone.PLAIN)
+    bar = "█" * length or "▏"
+    if now is None:
+        bar = f"failed: {start.failure.kind}" if start and start.failure else "no capacity reported"
+    return [
+        Cell((record.recorded_at or NAMELESS)[:16].replace("T", " ")),
+        Cell(shown(start.vllm_version, 24) if start and start.vllm_version else NAMELESS),
+        Cell(NAMELESS if cache is None else format_bytes(cache), right=True),
+        Cell(NAMELESS if now is None else show_bare(now, "requests"), Tone.STRONG, right=True),
+        Cell(f"{mark} {bar}{_change(before, now)}", tone),
+    ]
+
+
+def _change(before: float | None, now: float | None) -> str:
+    if not before or now is None or now == before:
+        return ""
+    change = format_ratio(now / before - 1, 1).replace("-", "−")
+    return f" {change}" if now < before else f" +{change}"

@@ -1,0 +1,75 @@
+"""`check --record` and `kvguard history`: what was recorded is drawn, and what is none is named."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kvguard.cli import main
+from kvguard.cli.records import last_ready
+from kvguard.render.history_chart import Record, render_history
+from kvguard.render.layout import Terminal
+from tests.conftest import FIXTURES, Golden
+from tests.render.verdicts import EMPTY, PASSED, REFUSED, VERDICTS
+
+RUNS = FIXTURES / "logs/runs"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def record(name: str, path: Path) -> None:
+    main(["check", str(RUNS / name / "server.log"), "--min-concurrency", "200", "--record", str(path), "-q"])
+
+
+def test_each_check_adds_a_line(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "record.jsonl"
+    record("vllm-0.32.0-cpu-base", file)
+    record("vllm-0.32.0-cpu-toolong", file)
+    capsys.readouterr()
+
+    documents = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [document["verdict"]["outcome"] for document in documents] == ["pass", "fail"]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", item["recorded_at"]) for item in documents)
+
+    assert main(["history", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "✔ ████████████████████████████████\n" in out
+    assert "✘ failed: kv_cache_too_small\n" in out
+    assert last_ready(file) == 79.0
+
+
+def test_a_torn_line_does_not_hide_the_rest(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "record.jsonl"
+    record("vllm-0.32.0-cpu-base", file)
+    with file.open("a") as torn:
+        torn.write('{"kind": "rep')
+    capsys.readouterr()
+
+    assert main(["history", str(file)]) == 1
+    captured = capsys.readouterr()
+    assert "context 4,096 tokens" in captured.out
+    assert captured.err == f"kvguard: {file}:2: not a report of kvguard check --record\n"
+
+
+def test_a_missing_file_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["history", str(tmp_path / "none.jsonl")]) == 2
+    assert capsys.readouterr().err == f"kvguard: {tmp_path}/none.jsonl: no such file or directory\n"
+
+
+def test_the_chart_looks_as_expected(golden: Golden) -> None:
+    verdicts = [PASSED, PASSED, VERDICTS["weak-engine"], REFUSED, EMPTY]
+    records = [
+        Record(f"2026-11-{day:02d}T08:15:00+00:00", verdict.outcome, verdict.report)
+        for day, verdict in enumerate(verdicts, 1)
+    ]
+
+    golden(FIXTURES / "history" / "chart.txt", render_history([*records, Record(None, None, EMPTY.report)], Terminal()))
+
+
+def test_nothing_recorded_is_said(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "record.jsonl"
+    file.write_text("")
+
+    assert main(["history", str(file)]) == 0
+    assert capsys.readouterr().out == "no checks recorded yet\n"
