@@ -188,12 +188,13 @@ def test_max_num_seqs_caps_what_the_pool_would_hold() -> None:
     assert "max_num_seqs runs 8 at once" in result.reason
 
 
-def test_the_smallest_engine_decides_and_the_total_is_told() -> None:
+def test_the_smallest_engine_bounds_what_all_serve_together() -> None:
     small = replace(ENGINE, engine="1", kv_cache_tokens=20_480, max_concurrency=1.25)
     both = start(engines=(small, ENGINE), capacity=deployment(small, ENGINE), block_size=16)
-    result = check(both, asked(4))
-    assert (result.outcome, result.observed) == (Outcome.FAIL, pytest.approx(1_279 / 532))
-    assert "6 over 2 engines" in result.reason
+    result = check(both, asked(5))
+    assert (result.outcome, result.observed) == (Outcome.FAIL, 4)  # 2 on each: a router that balances overloads one
+    assert "2 engines, the smallest holds 2.4" in result.reason
+    assert check(both, asked(4)).outcome is Outcome.PASS
 
 
 def test_one_request_may_take_no_more_than_its_share() -> None:

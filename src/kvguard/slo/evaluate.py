@@ -13,10 +13,11 @@ from kvguard.slo.compare import judge, known_to_miss
 from kvguard.slo.course import capacity_gap, course_checks
 from kvguard.slo.objectives import Objective, Severity, Slo, Stage
 from kvguard.slo.observation import Observation, unknown
+from kvguard.slo.pools import Pools, pools_of
 from kvguard.slo.remedies import WARNING_REMEDIES, capacity_unknown, failure_reason, unknown_reason
 from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
-from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
+from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Outcome, Reason, Verdict
 from kvguard.slo.workload import observe_workload, workload_warnings
 from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
@@ -31,11 +32,12 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
         now: the present, in seconds of the clock by which the log's lines came; `None` where it is not followed.
             Only `ready_within` looks at it.
     """
-    judged = [_judge(report, slo, objective) for objective in slo.objectives]
+    pools = _pools(report, slo)
+    judged = [_judge(report, slo, objective, pools) for objective in slo.objectives]
     checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))
     found = [warning for one in judged for warning in one.warnings]
-    if report.start is not None and capacity_gap(report.start) is None:
-        found.extend(workload_warnings(report.start, slo))
+    if pools is not None:
+        found.extend(workload_warnings(pools))
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
     outcome = _outcome(report, checks, warnings)
     at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
@@ -57,34 +59,49 @@ class _Judged:
     warnings: tuple[StartWarning, ...] = ()
 
 
-def _judge(report: CapacityReport, slo: Slo, objective: Objective) -> _Judged:
+def _pools(report: CapacityReport, slo: Slo) -> Pools | None:
+    """The pools that the workload meets; `None` where none is declared, or no complete start holds any."""
+    start = report.start
+    if slo.workload is None or start is None or start.phase is Phase.FAILED or capacity_gap(start) is not None:
+        return None
+    return pools_of(start, slo.workload)
+
+
+def _judge(report: CapacityReport, slo: Slo, objective: Objective, pools: Pools | None) -> _Judged:
     if slo.strict and objective.severity is Severity.WARN:
         objective = replace(objective, severity=Severity.FAIL)
-    observation = _observe(report, slo, objective)
+    observation = _observe(report, objective, pools)
     check = judge(objective, observation)
     if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(report):
         check = replace(check, remedy=unknown_reason(report).remedy)
     return _Judged(check, (_thin_margin(objective, observation),) if known_to_miss(objective, observation) else ())
 
 
-def _observe(report: CapacityReport, slo: Slo, objective: Objective) -> Observation:
+def _observe(report: CapacityReport, objective: Objective, pools: Pools | None) -> Observation:
     """What the report says of the objective's indicator; every stage but load waits for the whole capacity."""
     start = report.start
     if start is None:
         return unknown(objective.kind.key, "no start has been seen")
     if objective.kind.stage is Stage.RUNTIME:
         return observe_runtime(objective.kind.key, start.runtime)
-    observation = _of_capacity(start, slo, objective)
+    observation = _of_capacity(start, objective, pools)
     gap = capacity_gap(start)
     return observation if gap is None else replace(observation, missing=gap, value=None, interval=None)
 
 
-def _of_capacity(start: Start, slo: Slo, objective: Objective) -> Observation:
+def _of_capacity(start: Start, objective: Objective, pools: Pools | None) -> Observation:
     if objective.kind.stage is Stage.WORKLOAD:
-        return observe_workload(objective.kind.key, start, slo)
+        return _of_workload(start, objective, pools)
     if objective.kind.stage is Stage.REGRESSION:
         return unknown(objective.kind.key, "it is not judged yet")
     return observe_startup(objective.kind.key, start, objective.target)
+
+
+def _of_workload(start: Start, objective: Objective, pools: Pools | None) -> Observation:
+    if pools is None:
+        why = "the start failed before it could serve" if start.phase is Phase.FAILED else "no request is declared"
+        return unknown(objective.kind.key, why, kind=CheckKind.COMPUTED)
+    return observe_workload(objective.kind.key, pools)
 
 
 def _thin_margin(objective: Objective, observation: Observation) -> StartWarning:

@@ -184,6 +184,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "newer-than-tested": Severity.WARN,
         "unrecognized-capacity-line": Severity.WARN,
         "log-and-metrics-disagree": Severity.WARN,
+        "model-config-not-used": Severity.WARN,
         "load-differs-from-plan": Severity.WARN,
         "implausible-gain": Severity.WARN,
         "arguments-differ": Severity.WARN,

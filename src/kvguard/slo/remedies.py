@@ -193,6 +193,7 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
         ),
         "request-exceeds-pool": "shorten the request, or enlarge the pool: see the levers",
         "request-exceeds-context": "raise --max-model-len, or shorten the request",
+        "model-config-not-used": "give the config.json of the model that is served",
         "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
         "start-not-finished": "wait for the ready line: --until ready, or require_ready in the SLO",
         "died-after-ready": "read the traceback above the end of the log",

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from math import floor
 
 from kvguard.slo.fit import Fit, Request
-from kvguard.slo.fit_by_log import fit_by_log
-from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.observation import Observation, computed, unknown
+from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckKind
-from kvguard.startup.report import Capacity, Phase, Start, StartWarning
+from kvguard.startup.report import Place, Start, StartWarning
 from kvguard.units import Interval, format_count, format_ratio
 
 _SETTLES = "give the model's config (--model-config), or declare workload.layers: uniform"
@@ -21,71 +20,77 @@ class Held:
 
     request: Request
     fit: Fit
-    total: Interval
-    """Over the engines, each capped by max_num_seqs and cut to whole requests."""
     engines: int
+    service: Interval
+    """Requests that the deployment serves at once: unrounded for one engine; of several each carries as many whole
+    ones as the smallest, for a router that balances by number overloads it first."""
 
 
-def held_workload(start: Start, workload: Workload, tokens: int | None = None) -> Held | None:
+def held_workload(pools: Pools, tokens: int | None = None) -> Held | None:
     """Requests of the workload's length, or of `tokens`, without preemption; `None` where too little is known."""
+    start, workload = pools.start, pools.workload
     request = Request(tokens or workload.request_tokens, workload.shared_prefix_tokens if tokens is None else 0)
-    engines = start.engines or (start.capacity.weakest,)
-    fits = [fit for engine in engines if (fit := _fit(start, engine, request, workload)) is not None]
+    engines = pools.engines
+    fits = [fit for engine in engines if (fit := pools.fit(engine, request)) is not None]
     if len(fits) < len(engines):
         return None
-    weakest = min(fits, key=lambda fit: fit.interval.low)
-    capped = [_capped(fit.interval, start.max_num_seqs) for fit in fits]
-    total = Interval(sum(floor(fit.low) for fit in capped), sum(floor(fit.high) for fit in capped))
-    return Held(request, weakest, total, len(fits))
+    weakest = _narrowed(min(fits, key=lambda fit: fit.interval.low), start)
+    capped = _capped(weakest.interval, start.max_num_seqs)
+    if len(fits) == 1:
+        return Held(request, weakest, 1, capped)
+    count = len(fits)
+    return Held(request, weakest, count, Interval(count * floor(capped.low), count * floor(capped.high)))
 
 
-def observe_workload(key: str, start: Start, slo: Slo) -> Observation:
+def observe_workload(key: str, pools: Pools) -> Observation:
     """The workload's indicator of that key."""
-    workload = slo.workload or Workload()
-    return _share(start, workload) if key == "max_request_share" else _concurrent(start, workload)
+    return _share(pools) if key == "max_request_share" else _concurrent(pools)
 
 
-def _concurrent(start: Start, workload: Workload) -> Observation:
-    tokens = workload.request_tokens
-    subject = f"number of {format_count(tokens)}-token requests that fit on one engine without preemption"
-    held = held_workload(start, workload)
+def _concurrent(pools: Pools) -> Observation:
+    subject = f"number of {format_count(pools.workload.request_tokens)}-token requests that fit without preemption"
+    held = held_workload(pools)
     if held is None:
         return _too_little(subject)
-    fit, cap = _narrowed(held.fit, start), start.max_num_seqs
-    interval = _capped(fit.interval, cap)
+    fit, cap = held.fit, pools.start.max_num_seqs
     notes = [fit.how]
     if cap is not None and fit.interval.high > cap:
         notes.append(f"max_num_seqs runs {format_count(cap)} at once")
     if held.engines > 1:
-        notes.append(f"{_ends(held.total)} over {held.engines} engines")
-    best = None if fit.best is None else min(fit.best, interval.high)
-    place = start.lines.get("kv_cache_tokens") or start.lines.get("gpu_blocks") or start.lines.get("max_concurrency")
+        notes.append(f"{held.engines} engines, the smallest holds {_ends(fit.interval)}")
+    best = None if fit.best is None or held.engines > 1 else min(fit.best, held.service.high)
     observation = computed(
-        subject, interval, place, value=best, note="; ".join(notes), worst_end_decides=fit.layers_open
+        subject,
+        held.service,
+        _place(pools.start),
+        value=best,
+        note="; ".join(notes),
+        worst_end_decides=fit.layers_open,
     )
     return replace(observation, remedy=_SETTLES) if fit.layers_open else observation
 
 
-def _share(start: Start, workload: Workload) -> Observation:
+def _share(pools: Pools) -> Observation:
     """How much of the usable pool the longest request takes; without a bound in front of it, one of max_model_len."""
-    longest = workload.longest_request_tokens or start.capacity.weakest.max_model_len or start.max_model_len
+    longest = pools.workload.longest_request_tokens or pools.start.capacity.weakest.max_model_len
     if longest is None:
         return _too_little("share of the pool that one request takes")
     subject = f"share of the pool that one request of {format_count(longest)} tokens takes"
-    held = held_workload(start, workload, longest)
+    held = held_workload(pools, longest)
     if held is None or held.fit.interval.low <= 0:
         return _too_little(subject)
     fit = held.fit
     share = Interval(1 / fit.interval.high, 1 / fit.interval.low)
-    place = start.lines.get("kv_cache_tokens") or start.lines.get("max_concurrency")
     best = None if fit.best is None else 1 / fit.best
-    return computed(subject, share, place, value=best, note=fit.how, worst_end_decides=fit.layers_open)
+    return computed(subject, share, _place(pools.start), value=best, note=fit.how, worst_end_decides=fit.layers_open)
 
 
-def workload_warnings(start: Start, slo: Slo) -> Iterator[StartWarning]:
+def workload_warnings(pools: Pools) -> Iterator[StartWarning]:
     """What the declared workload shows beside its objectives: a request that can never run, and what load has shown."""
-    workload = slo.workload
-    if workload is None or not workload.request_tokens or start.phase is Phase.FAILED:
+    start, workload = pools.start, pools.workload
+    if pools.trouble is not None:
+        yield StartWarning("model-config-not-used", pools.trouble)
+    if not workload.request_tokens:
         return
     served = start.capacity.weakest.max_model_len or start.max_model_len
     tokens = format_count(workload.request_tokens)
@@ -93,7 +98,7 @@ def workload_warnings(start: Start, slo: Slo) -> Iterator[StartWarning]:
         message = f"a request of {tokens} tokens is longer than max_model_len ({format_count(served)}): vLLM refuses it"
         yield StartWarning("request-exceeds-context", message, start.lines.get("max_model_len"))
         return
-    held = held_workload(start, workload)
+    held = held_workload(pools)
     if held is None:
         return
     if held.fit.interval.high < 1:
@@ -108,7 +113,7 @@ def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
     if not load.samples or load.peak_running is None or load.peak_kv_cache_usage is None:
         return
     running, waiting, usage = load.peak_running, load.peak_waiting or 0, load.peak_kv_cache_usage
-    fit = _narrowed(held.fit, start).interval
+    fit = held.fit.interval
     holds = _ends(Interval(round(fit.low, 1), round(fit.high, 1)))
     pool = f"the pool holds {holds} of your {format_count(held.request.tokens)}-token requests"
     seen = f"{format_count(running)} running at {format_ratio(usage, 1)}"
@@ -147,8 +152,8 @@ def _narrowed(fit: Fit, start: Start) -> Fit:
     return replace(fit, interval=Interval(fit.interval.low, high))
 
 
-def _fit(start: Start, engine: Capacity, request: Request, workload: Workload) -> Fit | None:
-    return fit_by_log(start, engine, request, workload.uniform_layers)
+def _place(start: Start) -> Place | None:
+    return start.lines.get("kv_cache_tokens") or start.lines.get("gpu_blocks") or start.lines.get("max_concurrency")
 
 
 def _capped(fits: Interval, max_num_seqs: int | None) -> Interval:

@@ -1,0 +1,138 @@
+"""How many requests fit by the model's config: the layout to the byte, held against every figure that the log prints.
+
+Of the flags that the log leaves open (block size, version, drafter) those count that reproduce its figures. Where none
+does, the config is not the served model's, or its layout is not known: that is said, and the log alone decides.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache.architectures import read_model
+from kvguard.kvcache.layout import Layout, lay_out
+from kvguard.kvcache.model_config import model_config
+from kvguard.kvcache.options import Options, resolve
+from kvguard.kvcache.pool import describe_pool
+from kvguard.kvcache.workload import Workload, serve
+from kvguard.slo.fit import Fit, Request, in_blocks
+from kvguard.slo.told_options import possible_options
+from kvguard.startup.report import Capacity, Start
+from kvguard.units import Interval
+
+_MOST_BLOCKS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One engine's pool as the model's layout explains it."""
+
+    options: Options
+    layout: Layout
+    blocks: Interval
+    """Whole block ids, the null block included."""
+
+
+def explain(start: Start, engine: Capacity, config: Mapping[str, object]) -> tuple[Explained, ...]:
+    """The layouts under which the model prints what this engine printed, most likely first; none where it printed none.
+
+    Raises:
+        ConfigError: the architecture is not known, a key is missing, or no layout gives the log's figures; one line.
+    """
+    if not _tells_a_pool(engine):
+        return ()
+    parsed, refused = model_config(config), None
+    for round_ in possible_options(start, engine):
+        found = []
+        for options in round_:
+            try:
+                model = read_model(parsed, options)
+                layout = lay_out(model, resolve(options, model)[0])
+            except ConfigError as error:
+                refused = refused or error
+                continue
+            blocks = _blocks(layout, start, engine)
+            if blocks is not None:
+                found.append(Explained(options, layout, blocks))
+        if found:
+            return tuple(found)
+    raise refused or ConfigError(
+        f"a {parsed.architecture} of these dimensions does not print the log's figures: is it the model that is served?"
+    )
+
+
+def _tells_a_pool(engine: Capacity) -> bool:
+    figures = (engine.gpu_blocks, engine.kv_cache_tokens, engine.max_concurrency, engine.kv_cache_bytes)
+    return any(figure is not None for figure in figures)
+
+
+def fit_by_model(explained: tuple[Explained, ...], request: Request) -> Fit:
+    """Requests of that length on an engine whose pool is explained: exact but for what the log leaves open."""
+    load = Workload(request.tokens, 0, request.shared_prefix_tokens)
+    fits = [_fit(one, load) for one in explained]
+    low, high = min(fit.interval.low for fit in fits), max(fit.interval.high for fit in fits)
+    first = fits[0]
+    return Fit(
+        Interval(low, high),
+        first.how,
+        best=None if low == high else first.interval.low,
+        usable_blocks=first.usable_blocks,
+        request_blocks=first.request_blocks,
+    )
+
+
+def _fit(explained: Explained, load: Workload) -> Fit:
+    low, high = (serve(explained.layout, floor(end), load) for end in (explained.blocks.low, explained.blocks.high))
+    usable = explained.blocks.low - 1
+    groups = len(explained.layout.groups)
+    layers = "one kind of layer" if groups == 1 else f"{groups} groups of layers"
+    how = f"{in_blocks(usable, low.blocks.each, low.blocks.shared)}, by the model's config ({layers})"
+    each = low.blocks.each + low.blocks.shared
+    return Fit(Interval(low.concurrency, high.concurrency), how, usable_blocks=usable, request_blocks=each)
+
+
+def _blocks(layout: Layout, start: Start, engine: Capacity) -> Interval | None:
+    """Block counts that give every printed figure; `None` where there is none."""
+    span = _by_figures(layout, engine)
+    by_bytes = _by_bytes(layout, start, engine)
+    if span is None or (by_bytes is not None and (by_bytes.high < span.low or span.high < by_bytes.low)):
+        return None
+    if by_bytes is None:
+        return span if span.high < _MOST_BLOCKS else None
+    return Interval(max(span.low, by_bytes.low), min(span.high, by_bytes.high))
+
+
+def _by_figures(layout: Layout, engine: Capacity) -> Interval | None:
+    """Blocks by the printed block count, tokens and concurrency: each is monotonous in the number of blocks."""
+    low, high = 1, _MOST_BLOCKS
+    if engine.gpu_blocks is not None:
+        low = high = engine.gpu_blocks
+    if engine.kv_cache_tokens is not None:
+        tokens = engine.kv_cache_tokens
+        low = max(low, _first(lambda blocks: describe_pool(layout, blocks).tokens >= tokens))
+        high = min(high, _first(lambda blocks: describe_pool(layout, blocks).tokens > tokens) - 1)
+    if engine.max_concurrency is not None and layout.serving.max_model_len is not None:
+        half = engine.rounding.get("max_concurrency", 0.0) + 1e-9
+        least, most = engine.max_concurrency - half, engine.max_concurrency + half
+        low = max(low, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) >= least))
+        high = min(high, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) > most) - 1)
+    return Interval(low, high) if low <= high else None
+
+
+def _by_bytes(layout: Layout, start: Start, engine: Capacity) -> Interval | None:
+    """Blocks by the printed bytes of a rank, where they were measured and one stage holds all layers."""
+    declared = any(warning.code == "blocks-overridden" for warning in start.warnings)
+    if engine.kv_cache_bytes is None or declared or len(layout.stages) != 1 or not layout.bytes_per_block:
+        return None
+    half = engine.rounding.get("kv_cache_bytes", 0.0)
+    low, high = engine.kv_cache_bytes - half, engine.kv_cache_bytes + half
+    return Interval(floor(low / layout.bytes_per_block), ceil(high / layout.bytes_per_block))
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """The smallest count of blocks for which it holds, for what only turns true once."""
+    low, high = 1, _MOST_BLOCKS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

@@ -1,0 +1,103 @@
+"""What a log tells the arithmetic: the serving flags of a start as `kvguard.kvcache` takes them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache.options import Options
+from kvguard.kvcache.releases import NEWEST_TESTED, OLDEST, Release, parse_release
+from kvguard.slo.layer_evidence import known_block_size
+from kvguard.startup.report import Capacity, Start
+
+_POOL_FIGURE = Release(0, 20, 0)
+"""The last release whose token figure is the pool: the other meaning that an unnamed version may have."""
+_BLOCK_SIZES = (None, 32, 64, 128)
+"""vLLM's default, and what its attention backends choose themselves."""
+_BATCHES = (2048, 8192, 16384, 4096, 1024, 512)
+"""Usual max_num_batched_tokens, of servers and offline use, on small and large devices."""
+_OVERLAPPING_SINCE = Release(0, 14, 0)
+"""From here async scheduling is the default where device and runner allow it."""
+_ARGUMENTS = (
+    "max_num_encoder_input_tokens",
+    "async_scheduling",
+    "mamba_cache_mode",
+    "mamba_block_size",
+    "mamba_cache_dtype",
+    "mamba_ssm_cache_dtype",
+    "prefill_context_parallel_size",
+)
+
+
+def possible_options(start: Start, engine: Capacity) -> Iterator[tuple[Options, ...]]:
+    """The flags in force, in two rounds: what the log leaves open is varied, for its figures to decide.
+
+    The first round varies the version, the block size and the drafter, most likely first; the second, for models that
+    reserve for tokens in flight, also their number: its defaults depend on the device and on who starts the server.
+    """
+    first = tuple(
+        Options(**_told(start, engine), vllm_version=release, block_size=block_size, draft_layers=draft_layers)
+        for release, block_size, draft_layers in product(
+            _releases(start), _block_sizes(start, engine), _draft_layers(start)
+        )
+    )
+    yield first
+    yield tuple(
+        replace(options, max_num_batched_tokens=batched, async_scheduling=overlapped)
+        for options, batched, overlapped in product(first, _batches(start), _overlapping(first[0]))
+    )
+
+
+def _batches(start: Start) -> tuple[int, ...]:
+    return _BATCHES if start.max_num_batched_tokens is None else (start.max_num_batched_tokens,)
+
+
+def _overlapping(options: Options) -> tuple[bool | None, ...]:
+    if options.async_scheduling is not None or options.vllm_version < _OVERLAPPING_SINCE:
+        return (options.async_scheduling,)
+    return (True, False)
+
+
+def _told(start: Start, engine: Capacity) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "engine": start.generation.lower() if start.generation else None,
+        "max_model_len": engine.max_model_len or start.max_model_len,
+        "dtype": None if start.dtype is None else start.dtype.removeprefix("torch."),
+        "kv_cache_dtype": start.kv_cache_dtype or "auto",
+        "tensor_parallel_size": start.tensor_parallel_size or 1,
+        "pipeline_parallel_size": start.pipeline_parallel_size or 1,
+        "decode_context_parallel_size": start.decode_context_parallel_size or 1,
+        "data_parallel_size": start.data_parallel_size or 1,
+        "max_num_batched_tokens": start.max_num_batched_tokens,
+        "max_num_seqs": start.max_num_seqs,
+        "enable_prefix_caching": start.enable_prefix_caching,
+        "disable_hybrid_kv_cache_manager": start.arguments.get("disable_hybrid_kv_cache_manager") is True,
+        "num_speculative_tokens": _speculative_tokens(start),
+    }
+    told.update({name: start.arguments[name] for name in _ARGUMENTS if start.arguments.get(name) is not None})
+    return told
+
+
+def _releases(start: Start) -> tuple[Release, ...]:
+    try:
+        release = parse_release(start.vllm_version or "")
+    except ConfigError:
+        return NEWEST_TESTED, _POOL_FIGURE
+    return (max(release, OLDEST),)
+
+
+def _block_sizes(start: Start, engine: Capacity) -> tuple[int | None, ...]:
+    told = known_block_size(start, engine)
+    return _BLOCK_SIZES if told is None else (told,)
+
+
+def _speculative_tokens(start: Start) -> int:
+    config = start.arguments.get("speculative_config")
+    tokens = config.get("num_speculative_tokens") if isinstance(config, dict) else None
+    return tokens if isinstance(tokens, int) else 0
+
+
+def _draft_layers(start: Start) -> tuple[int, ...]:
+    """A drafter adds layers of its own; how many is in no log, so that the figures must tell."""
+    return (1, 0) if _speculative_tokens(start) else (0,)
