@@ -64,7 +64,11 @@ def _shorter(facts: Facts, target: Target) -> Change | None:
     if best is None or best >= longest:
         return None if best else _direction("--max-model-len", "lower", price)
     return Change(
-        "--max-model-len", str(best), price, 6, lambda known: at(best) if known is facts else _at(known, best)
+        "--max-model-len",
+        str(best),
+        price,
+        6 + _cut(best, longest),
+        lambda known: at(best) if known is facts else _at(known, best),
     )
 
 
@@ -103,7 +107,14 @@ def _fewer_tokens(facts: Facts, target: Target) -> Change | None:
     price = "shorter prompts or answers: retrieve less, cap max_tokens, or refuse long inputs in front of vLLM"
     if best is None or best >= load.request_tokens:
         return None if best else _direction("fewer tokens a request", "fewer", price)
-    return Change("fewer tokens a request", f"at most {best:,}", price, 7, lambda _: at(best))
+    return Change(
+        "fewer tokens a request", f"at most {best:,}", price, 7 + _cut(best, load.request_tokens), lambda _: at(best)
+    )
+
+
+def _cut(best: int, asked: int) -> int:
+    """What giving up length costs, by how much of it is given up: a tenth is little, three quarters are another use."""
+    return round(15 * (1 - best / asked))
 
 
 def _prefix_caching(facts: Facts, target: Target) -> Change | None:
@@ -257,7 +268,7 @@ def _two_cards(facts: Facts, target: Target) -> Change | None:
 
     if facts.read is not None and layout_of(apply(facts)) is None:
         return None
-    return Change("--tensor-parallel-size", str(tp * 2), price, 12, apply, Interval(1.0, 2.0))
+    return Change("--tensor-parallel-size", str(tp * 2), price, 20, apply, Interval(1.0, 2.0))
 
 
 def _another_engine(facts: Facts, target: Target) -> Change | None:
@@ -267,7 +278,7 @@ def _another_engine(facts: Facts, target: Target) -> Change | None:
     def apply(known: Facts) -> Facts:
         return replace(with_options(known, data_parallel_size=engines), data_parallel_size=engines)
 
-    return Change("--data-parallel-size", str(engines), price, 13, apply)
+    return Change("--data-parallel-size", str(engines), price, 21, apply)
 
 
 def _split_tokens(facts: Facts, target: Target) -> Change | None:

@@ -154,11 +154,10 @@ def rank_levers(facts: Facts, target: Target, changes: Sequence[Change]) -> tupl
         changes: the candidates, from `changes.py`.
     """
     singles = [_lever(facts, target, change) for change in changes]
-    alone = sorted((lever for lever in singles if lever.meets), key=lambda lever: lever.cost)
-    solved = any(lever.flag not in _GIVES_UP_LENGTH for lever in alone)
-    pairs = [] if solved else _pairs(facts, target, [change for change in changes if _joins(change)])
+    alone = [lever for lever in singles if lever.meets]
     rest = sorted((lever for lever in singles if not lever.meets), key=_shortfall)
-    return (*alone, *pairs, *rest)
+    met = sorted((*alone, *_pairs_needed(facts, target, changes, alone)), key=lambda lever: lever.cost)
+    return (*met, *rest)
 
 
 DIRECTION = 100
@@ -166,10 +165,18 @@ DIRECTION = 100
 
 _PAIRS_SHOWN = 3
 _GIVES_UP_LENGTH = ("--max-model-len", "fewer tokens a request")
+_MORE_CARDS = ("--tensor-parallel-size", "--data-parallel-size")
 
 
-def _joins(change: Change) -> bool:
-    return change.cost < DIRECTION and change.flag not in _GIVES_UP_LENGTH
+def _pairs_needed(facts: Facts, target: Target, changes: Sequence[Change], alone: Sequence[Lever]) -> list[Lever]:
+    """Two changes together, where one meets the target only at the price of length or of more cards."""
+    if any(lever.flag not in (*_GIVES_UP_LENGTH, *_MORE_CARDS) for lever in alone):
+        return []
+    joined = [change for change in changes if change.cost < DIRECTION and change.flag not in _GIVES_UP_LENGTH]
+    same_cards = _pairs(facts, target, [change for change in joined if change.flag not in _MORE_CARDS])
+    if same_cards or any(lever.flag in _MORE_CARDS for lever in alone):
+        return same_cards
+    return _pairs(facts, target, joined)
 
 
 def _pairs(facts: Facts, target: Target, changes: Sequence[Change]) -> list[Lever]:

@@ -116,8 +116,7 @@ def _levers(levers: Sequence[Lever]) -> list[str]:
     if not levers:
         return []
     rows = [
-        f"| {escape(lever.flag)} {escape(lever.value or '')} | {escape(lever.gives)} | {_ENOUGH[lever.enough]} "
-        f"| {escape(lever.price)} |"
+        f"| {escape(lever.spelt)} | {escape(lever.gives)} | {_ENOUGH[lever.enough]} | {escape(lever.price)} |"
         for lever in levers
     ]
     return [

@@ -229,7 +229,7 @@ def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, termina
 def _levers(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
     if not levers:
         return []
-    flags = [shown(f"{lever.flag} {lever.value}" if lever.value is not None else lever.flag, 60) for lever in levers]
+    flags = [shown(lever.spelt, 60) for lever in levers]
     margin = min(max(map(len, flags)), max(terminal.width // 3, 16)) + 2 + len(INDENT)
     lines = [terminal.paint("What would help", Tone.STRONG)]
     for flag, lever in zip(flags, levers, strict=True):

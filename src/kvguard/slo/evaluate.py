@@ -17,7 +17,7 @@ from kvguard.slo.pools import Pools, pools_of
 from kvguard.slo.remedies import WARNING_REMEDIES, capacity_unknown, failure_reason, unknown_reason
 from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
-from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Outcome, Reason, Verdict
+from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
 from kvguard.slo.workload import observe_workload, workload_warnings
 from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
@@ -34,7 +34,7 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     """
     pools = _pools(report, slo)
     judged = [_judge(report, slo, objective, pools) for objective in slo.objectives]
-    checks = (*(one.check for one in judged), *course_checks(report.start, slo, now))
+    checks = (*(_with_levers(one.check, report, slo, pools) for one in judged), *course_checks(report.start, slo, now))
     found = [warning for one in judged for warning in one.warnings]
     if pools is not None:
         found.extend(workload_warnings(pools))
@@ -47,6 +47,7 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
         reasons=tuple(_reasons(report, outcome, checks, warnings)),
         checks=checks,
         warnings=warnings,
+        levers=_levers(report, slo, checks),
         startup_outcome=at_startup if at_startup is not outcome else None,
     )
 
@@ -75,6 +76,36 @@ def _judge(report: CapacityReport, slo: Slo, objective: Objective, pools: Pools 
     if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(report):
         check = replace(check, remedy=unknown_reason(report).remedy)
     return _Judged(check, (_thin_margin(objective, observation),) if known_to_miss(objective, observation) else ())
+
+
+def _with_levers(check: CheckResult, report: CapacityReport, slo: Slo, pools: Pools | None) -> CheckResult:
+    """A missed check with what would meet it; a failed start has levers of its own."""
+    start = report.start
+    if check.outcome is not Outcome.FAIL or start is None or start.phase is Phase.FAILED:
+        return check
+    from kvguard.slo.levers import (
+        levers_of_check,
+        summary_of,
+    )  # the arithmetic is loaded only where something is missed
+
+    levers = levers_of_check(check, start, slo, pools)
+    remedy = "; ".join(part for part in (check.remedy, summary_of(levers)) if part) or None
+    return replace(check, levers=levers, remedy=remedy)
+
+
+def _levers(report: CapacityReport, slo: Slo, checks: Iterable[CheckResult]) -> tuple[Lever, ...]:
+    """The levers of the verdict: of the failed start, else of the first missed objective that has any."""
+    start = report.start
+    if start is not None and start.phase is Phase.FAILED:
+        from kvguard.slo.levers import levers_of_failure
+
+        return levers_of_failure(start, slo)
+    found = next((check.levers for check in checks if check.levers and check.severity is Severity.FAIL), ())
+    if not found:
+        return ()
+    from kvguard.slo.levers import shortlist
+
+    return shortlist(found)
 
 
 def _observe(report: CapacityReport, objective: Objective, pools: Pools | None) -> Observation:

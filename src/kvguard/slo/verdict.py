@@ -33,6 +33,15 @@ class Lever:
     enough: bool | None = None
     """Whether it alone meets the target; `None` where the evidence cannot say."""
 
+    @property
+    def spelt(self) -> str:
+        """As it is typed: each flag with its value; two that go together are joined by a plus."""
+        values = (self.value or "").split(" + ")
+        flags = self.flag.split(" + ")
+        if len(flags) != len(values):
+            return f"{self.flag} {self.value or ''}".strip()
+        return " + ".join(f"{flag} {value}".strip() for flag, value in zip(flags, values, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:

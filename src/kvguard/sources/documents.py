@@ -50,12 +50,18 @@ def read_json(path: Path) -> Mapping[str, object]:
 
 
 def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
-    """A model's config by path: the file, or the folder of a model that holds it.
+    """A model's config: the file, the folder of a model that holds it, or a public model's by name.
 
     Raises:
-        SourceError, ConfigError: as `read_json`.
+        SourceError, ConfigError: as `read_json`; a name that is neither a path nor known is a missing file.
     """
     path = folder / name
+    if not path.exists():
+        from kvguard.kvcache.models import named_config  # the arithmetic is loaded only where a model is named
+
+        known = named_config(name)
+        if known is not None:
+            return known.whole
     return read_json(path / "config.json" if path.is_dir() else path)
 
 

@@ -1,0 +1,169 @@
+"""What to change: each missed objective and refused start ends with changes that a search has computed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kvguard import Guard
+from kvguard.slo.evaluate import evaluate
+from kvguard.slo.objectives import Slo, Workload
+from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
+from kvguard.startup.report import Failure, FailureKind, Memory, Phase
+from kvguard.units import GIB
+from tests.slo.reports import ENGINE, place, report, slo, start, without_capacity
+
+LLAMA = json.loads(Path("fixtures/models/llama-3.1-8b.json").read_text())
+STORY = Path("fixtures/logs/story")
+
+
+def judged(log: str, asked: Slo) -> Verdict:
+    guard = Guard(asked, source=log)
+    guard.feed((STORY / log).read_bytes())
+    guard.end()
+    return guard.verdict
+
+
+def spelt(levers: tuple[Lever, ...]) -> list[str]:
+    return [lever.spelt for lever in levers]
+
+
+def the_check(verdict: Verdict) -> CheckResult:
+    return verdict.checks[0]
+
+
+# --- the story --------------------------------------------------------------------------------------------------------
+
+TWENTY = slo(concurrent_requests=20, workload=Workload(7_500, 1_000, model_config=LLAMA))
+
+
+def test_the_way_to_twenty_takes_two_changes_or_more_cards() -> None:
+    verdict = judged("rag-24gb.log", TWENTY)
+    check = the_check(verdict)
+    assert str(check.remedy).startswith("no single change meets it at this price, these two do: --kv-cache-dtype fp8 +")
+    found = {lever.spelt: lever for lever in check.levers}
+    assert found["--kv-cache-dtype fp8 + --quantization awq (4-bit weights)"].enough
+    assert found["--tensor-parallel-size 2"].enough
+    assert found["--quantization awq (4-bit weights)"].gives.startswith("13.29 to 14.47 requests")
+    assert found["--kv-cache-dtype fp8"].gives == "9.62 requests of 8,500 tokens"
+
+
+def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
+    last = the_check(judged("rag-24gb.log", TWENTY)).levers[-1]
+    assert (last.flag, last.enough) == ("--max-model-len", False)
+    assert "the pool stays the same" in last.gives
+
+
+def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
+    levers = the_check(judged("rag-24gb.log", TWENTY)).levers
+    fp8 = next(lever for lever in levers if lever.spelt == "--kv-cache-dtype fp8")
+    assert "if the cache is 16-bit now, which the log does not say" in fp8.price
+
+
+def test_a_refused_context_ends_with_what_would_let_it_start() -> None:
+    verdict = judged("l4-default-context.log", Slo())
+    found = {lever.flag: lever for lever in verdict.levers}
+    assert (found["--max-model-len"].value, found["--max-model-len"].enough) == ("28432", True)
+    assert found["--kv-cache-dtype"].gives == "0.43 requests of 131,072 tokens"  # twice the tokens, still not 131,072
+    assert {"--quantization", "--gpu-memory-utilization", "--tensor-parallel-size"} <= set(found)
+
+
+def test_a_refused_context_is_solved_for_what_the_slo_asks() -> None:
+    verdict = judged("l4-default-context.log", slo(min_concurrency=2.5))
+    assert verdict.levers[0].spelt == "--max-model-len 11372"
+    assert verdict.levers[0].gives == "2.50 requests of 11,372 tokens"
+
+
+def test_an_fp8_cache_mends_the_sixteen_thousand_context() -> None:
+    check = the_check(judged("16k-bf16-cache.log", slo(min_concurrency=2.5)))
+    assert check.outcome is Outcome.FAIL
+    assert check.remedy == "--kv-cache-dtype fp8 meets it: 3.59 to 3.61 requests of 16,384 tokens"
+
+
+# --- each objective in its own unit -----------------------------------------------------------------------------------
+
+MEASURED = start(
+    memory=Memory(
+        total_gpu=24 * GIB, utilization=0.9, weights=round(14.99 * GIB), kv_cache=round(3.47 * GIB), free=23 * GIB
+    ),
+    block_size=16,
+)
+
+
+@pytest.mark.parametrize(
+    "asked, flag, gives",
+    [
+        (slo(min_concurrency=2.6), "--gpu-memory-utilization 0.91", "requests of 16,384 tokens"),
+        (slo(min_total_concurrency=2.6), "--gpu-memory-utilization 0.91", "requests of 16,384 tokens"),
+        (slo(min_kv_cache_tokens=43_000), "--gpu-memory-utilization 0.91", "tokens"),
+        (slo(min_kv_cache=round(3.7 * GIB)), "--gpu-memory-utilization 0.91", "GiB"),
+        (
+            slo(max_request_share=0.3, workload=Workload(7_500, 1_000)),
+            "--kv-cache-dtype fp8",
+            "requests of the longest kind",
+        ),
+    ],
+)
+def test_a_lever_gives_its_objective_s_unit(asked: Slo, flag: str, gives: str) -> None:
+    check = the_check(evaluate(report(MEASURED), asked))
+    lever = next(lever for lever in check.levers if lever.enough)
+    assert lever.spelt == flag
+    assert lever.gives.endswith(gives)
+
+
+def test_utilisation_never_goes_past_what_was_free() -> None:
+    crowded = replace(MEASURED, memory=replace(MEASURED.memory, free=round(21.9 * GIB)))
+    levers = the_check(evaluate(report(crowded), slo(min_concurrency=9))).levers
+    assert [lever.value for lever in levers if lever.flag == "--gpu-memory-utilization"] == ["0.91"]
+
+
+def test_a_cache_s_bytes_are_not_enlarged_by_what_only_halves_tokens() -> None:
+    levers = the_check(evaluate(report(MEASURED), slo(min_kv_cache=8 * GIB))).levers
+    assert not {"--kv-cache-dtype", "--max-model-len"} & {lever.flag for lever in levers}
+
+
+def test_graphs_that_were_estimated_too_high_are_given_back() -> None:
+    memory = replace(MEASURED.memory, cuda_graphs_estimated=3 * GIB, cuda_graphs=GIB)
+    levers = the_check(evaluate(report(replace(MEASURED, memory=memory)), slo(min_concurrency=3.5))).levers
+    assert any("set 2.00 GiB aside for CUDA graphs" in lever.price for lever in levers)
+
+
+def test_engines_share_a_total() -> None:
+    twin = replace(ENGINE, engine="1")
+    both = replace(MEASURED, engines=(ENGINE, twin), capacity=start(engines=(ENGINE, twin)).capacity)
+    check = the_check(evaluate(report(both), slo(min_total_concurrency=5.2)))
+    assert check.levers[0].gives.endswith("requests on each of 2 engines of 16,384 tokens")
+
+
+# --- what has none ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [slo(expect_kv_cache_dtype="fp8"), slo(max_weights=GIB), slo(expect_engines=2)])
+def test_an_objective_that_no_cache_meets_has_no_levers(asked: Slo) -> None:
+    assert the_check(evaluate(report(), asked)).levers == ()
+
+
+def test_a_met_objective_has_none() -> None:
+    assert evaluate(report(), slo(min_concurrency=2.5)).levers == ()
+
+
+def test_a_start_without_room_names_directions_where_it_cannot_count() -> None:
+    failure = Failure(FailureKind.NO_KV_MEMORY, "No available memory for the cache blocks.", place(20))
+    verdict = evaluate(without_capacity(Phase.FAILED, failure=failure), Slo())
+    assert verdict.levers
+    assert all(lever.enough is None for lever in verdict.levers)
+    assert all(lever.gives == "how much, the log does not tell" for lever in verdict.levers)
+
+
+def test_a_crash_has_none() -> None:
+    failure = Failure(FailureKind.ENGINE_CRASH, "boom", place(20))
+    assert evaluate(without_capacity(Phase.FAILED, failure=failure), Slo()).levers == ()
+
+
+def test_a_page_lists_one_lever_of_a_flag_and_those_that_are_enough_first() -> None:
+    levers = judged("l4-default-context.log", Slo()).levers
+    assert len({lever.flag for lever in levers}) == len(levers)
+    assert [lever.enough for lever in levers] == sorted(
+        (lever.enough for lever in levers), key=lambda enough: not enough
+    )
