@@ -43,6 +43,11 @@ QUANTITY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|
 SECONDS: Schema = {"type": "string", "pattern": r"^[0-9]+(ms|s|m|h)$"}
 COUNT_OR_SHARE: Schema = {"anyOf": [COUNT, {"type": "string", "pattern": "^[0-9]+%$"}]}
 DNS_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+ALERTS = [
+    rule["alert"]
+    for group in yaml.safe_load((CHART / "rules/alerts.yaml").read_text())["groups"]
+    for rule in group["rules"]
+]
 
 
 def one_of(*values: str) -> Schema:
@@ -103,8 +108,12 @@ OVERRIDES: Mapping[str, Schema] = {
     "*Monitor.interval": SECONDS,
     "*Monitor.scrapeTimeout": SECONDS,
     "monitoring.rules.labels": LABELS,
-    "monitoring.rules.disabled": TEXTS,
-    "monitoring.rules.severities": {"type": "object", "additionalProperties": FILLED},
+    "monitoring.rules.disabled": {"type": "array", "items": {"enum": ALERTS}},
+    "monitoring.rules.severities": {
+        "type": "object",
+        "propertyNames": {"enum": ALERTS},
+        "additionalProperties": FILLED,
+    },
     "monitoring.rules.alertLabels": LABELS,
     "monitoring.rules.runbookBaseUrl": {"type": "string", "pattern": "/$"},
     "monitoring.dashboard.labels": LABELS,

@@ -57,6 +57,8 @@ WRONG_VALUES = [
     ("gateJob.timeoutSeconds", "30m"),
     ("monitoring.podMonitor.interval", "30"),
     ("monitoring.rules.runbookBaseUrl", "https://runbooks.test"),
+    ("monitoring.rules.disabled", ["KvguardNoSuchAlert"]),
+    ("monitoring.rules.severities", {"KvguardNoSuchAlert": "page"}),
     ("outside.pods", ["Osprey_0"]),
     ("networkPolicy.guardFrom", {"namespaceSelector": {}}),
 ]
