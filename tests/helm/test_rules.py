@@ -73,9 +73,7 @@ def test_every_expression_is_promql_by_another_parser_too(rule):
 
 @pytest.mark.parametrize("helm", HELMS)
 def test_the_prometheusrule_holds_the_files_as_they_are(one, helm):
-    changes = ["disabled=[]", "severities.KvguardCapacityBelowSLO=null", "alertLabels.team=null"]
-    changes.append('runbookBaseUrl="docs/runbooks/"')
-    rule = one("PrometheusRule", "monitoring", *(f"monitoring.rules.{change}" for change in changes), helm=helm)
+    rule = one("PrometheusRule", "standalone", "monitoring.rules.enabled=true", helm=helm)
     assert rule["spec"]["groups"] == GROUPS
 
 
