@@ -32,7 +32,7 @@ def show_observed(check: CheckResult) -> str:
     """What was found, without the unit that its target names; both ends of what is known, where they differ."""
     if check.kind is CheckKind.COMPUTED and check.low is not None and check.high is not None:
         low, high = show_bare(check.low, check.unit), show_bare(check.high, check.unit)
-        return low if low == high else f"{low} to {high}"
+        return low if low.removesuffix(".00") == high.removesuffix(".00") else f"{low} to {high}"
     if check.observed is None:
         return NOT_IN_THE_LOG
     return _bare(shown(format_apart(check.observed, check.target, check.unit)[0]), check.unit)

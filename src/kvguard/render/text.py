@@ -47,7 +47,7 @@ def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
         *_what_it_was(report, terminal),
         _objectives(verdict, terminal),
         *_figures(report, terminal),
-        _warnings(verdict.warnings, report, terminal),
+        _warnings([warning for warning in verdict.warnings if not _is_told(warning, verdict)], report, terminal),
         _levers(verdict.levers, terminal),
     ]
     return _page(sections, terminal)
@@ -97,7 +97,7 @@ def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
 
 def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
     start = report.start
-    lines = wrap(origin_line(report), terminal.width, INDENT)
+    lines = wrap(origin_line(report).replace("line ", f"line{NO_BREAK}"), terminal.width, INDENT)
     if start is not None and (facts := identity(start)):
         lines = wrap(" · ".join(facts), terminal.width, INDENT) + lines
     refused = [
@@ -224,6 +224,11 @@ def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, termina
         wrapped = wrap(text, terminal.width, f"{INDENT}{mark} ", INDENT * 2)
         lines += [INDENT + terminal.paint(mark, tone) + wrapped[0][len(INDENT) + len(mark) :], *wrapped[1:]]
     return lines
+
+
+def _is_told(warning: JudgedWarning, verdict: Verdict) -> bool:
+    """Whether the headline says it already: a warning that fails a verdict is a reason as well."""
+    return any(warning.message == reason.message for reason in verdict.reasons)
 
 
 def _levers(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
