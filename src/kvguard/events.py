@@ -54,7 +54,9 @@ class Origin:
     node: str | None = None
     """The address that Ray prints before a remote worker's line."""
     stamp: float | None = None
-    """Seconds since the start of the stamp's own year, as printed (no zone, no year in vLLM's format)."""
+    """Seconds since the start of the stamp's own year, as the logger prints it (no zone, no year in vLLM's format)."""
+    outer_stamp: float | None = None
+    """The same of the stamp that a runtime or a runner put before the line: another clock, often another zone."""
     level: str | None = None
     file: str | None = None
     """The upstream source file in the brackets, without its folder."""
@@ -63,6 +65,8 @@ class Origin:
     """The first line that this process printed, where it has a pid."""
     repeated: int = 1
     """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
+    container: str | None = None
+    """The container that printed it, where the log interleaves several and names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ A guard opens nothing and asks no clock. Feed it bytes as they come; it holds on
 Several logs are several nodes of one deployment: one guard a log, joined by `judge`.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 
 from kvguard.events import Event
@@ -43,8 +44,9 @@ class Guard:
         witness: Callable[[Event], None] | None = None,
     ) -> None:
         self._slo = slo or Slo()
+        self._source = source
         self._parser = StartupLogParser(formats)
-        self._fold = StartupFold(source)
+        self._folds: dict[str | None, StartupFold] = {}
         self._witness = witness
         self._now: float | None = None
         self._report: CapacityReport | None = None
@@ -67,8 +69,9 @@ class Guard:
                 may be the same one, its log rotated or truncated.
         """
         self._parser.boundary()
-        self._fold.boundary(certain)
-        self._parser.serving, self._parser.doubtful = self._fold.serving, self._fold.doubtful
+        for container, fold in self._folds.items():
+            fold.boundary(certain)
+            self._parser.follow(container, fold.serving, fold.doubtful)
         self._changed(now)
 
     def tick(self, now: float) -> None:
@@ -90,7 +93,8 @@ class Guard:
     def report(self) -> CapacityReport:
         """What the log says of its newest start; frozen."""
         if self._report is None:
-            self._report = self._fold.report(self._counts())
+            first, *others = self._told()
+            self._report = join([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
         return self._report
 
     @property
@@ -104,11 +108,29 @@ class Guard:
         for event in events:
             if self._witness is not None:
                 self._witness(event)
-            self._fold.apply(event, now)
+            container = event.origin.container
+            fold = self._fold(self._folds, container)
+            fold.apply(event, now)
             # lines are parsed one by one as the events are asked for: the parser knows at once that users can write
-            self._parser.serving = self._fold.serving
-            self._parser.doubtful = self._fold.doubtful
+            self._parser.follow(container, fold.serving, fold.doubtful)
         self._changed(now)
+
+    def _told(self) -> list[StartupFold]:
+        """The folds that a vLLM speaks in (else the first), with what the parser still holds back told to copies."""
+        pending = self._parser.pending()
+        folds = dict(self._folds)
+        for container in {event.origin.container for event in pending}:
+            folds[container] = copy.deepcopy(self._fold(folds, container))
+        for event in pending:
+            folds[event.origin.container].apply(event, self._now)
+        every = list(folds.values()) or [StartupFold(self._source)]
+        return [fold for fold in every if fold.tells_of_vllm] or every[:1]
+
+    def _fold(self, folds: dict[str | None, StartupFold], container: str | None) -> StartupFold:
+        fold = folds.get(container)
+        if fold is None:
+            fold = folds[container] = StartupFold(self._source)
+        return fold
 
     def _changed(self, now: float | None) -> None:
         if now is not None:
@@ -121,10 +143,10 @@ class Guard:
         return LogCounts(
             bytes=parser.framer.bytes,
             lines=parser.framer.lines,
-            matched=parser.matched,
-            unrecognized=parser.unrecognized,
+            matched=parser.tally.matched,
+            unrecognized=parser.tally.unrecognized,
             truncated=parser.framer.truncated,
-            records=parser.records,
+            records=parser.tally.records,
         )
 
 

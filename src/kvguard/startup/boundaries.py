@@ -2,12 +2,15 @@
 
 from kvguard import events
 from kvguard.events import Event, Origin, Trust
+from kvguard.lines.stamps import elapsed
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import Phase
 from kvguard.startup.state import StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
 """What may change a start that serves, if a process of that start says it."""
+LONGEST_START = 86400.0
+"""Seconds by which the beginning of a start can lie before its other lines."""
 _ENDED = (Phase.FAILED, Phase.STOPPED)
 _TROUBLE = (
     events.FailureReported,
@@ -24,6 +27,8 @@ def begins_start(state: StartState | None, event: Event) -> bool:
     """Whether the event is the first of a start that is not `state`."""
     if state is None:
         return not isinstance(event, events.ShutdownBegan | events.LineUnrecognized)
+    if _stands_behind_its_place(state, event):
+        return False
     if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
         return _announces_another(state, event)
     if isinstance(event, events.EngineConfigured):
@@ -35,6 +40,8 @@ def begins_start(state: StartState | None, event: Event) -> bool:
 
 def announcement_kind(event: Event) -> str:
     """Which of the announcements an event is: a process makes each of them once."""
+    if isinstance(event, events.EngineConfigured):
+        return "engine"
     if isinstance(event, events.ArgumentsGiven):
         return "arguments"
     return "model" if isinstance(event, events.ServerAnnounced) and event.vllm_version is None else "version"
@@ -59,15 +66,29 @@ def _announces_another(state: StartState, event: Event) -> bool:
     far = state.reported or state.phase in _ENDED or state.phase is Phase.READY
     if earlier is None:
         return far and _is_new(state, event.origin)
-    if _is_new(state, event.origin) and event.origin.pid is not None:
-        return far or event.origin.tag == earlier.tag
-    return far  # a process prints its version once: the same pid again is a new process in a new container
+    if event.origin.tag != earlier.tag:
+        return far
+    # a process announces itself once: the same pid later is a new process in a new container
+    return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
+
+
+def _stands_behind_its_place(state: StartState, event: Event) -> bool:
+    """Whether it announces the start that is already there: an excerpt put together with its beginning last."""
+    stamp = state.stamp_of(event.origin)
+    return (
+        isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
+        and state.phase not in (Phase.READY, *_ENDED)
+        and not state.announced.get(announcement_kind(event))
+        and stamp is not None
+        and state.began is not None
+        and 0 < elapsed(stamp, state.began) < LONGEST_START
+    )
 
 
 def _configures_another(state: StartState, event: events.EngineConfigured) -> bool:
     """An engine that has reported, failed or ended is configured again by another process."""
-    if event.origin.line == state.banner_line or not _is_new(state, event.origin):
-        return False  # the same banner, longer (it was wrapped), or the same process
+    if not _is_new(state, event.origin):
+        return False
     if state.phase in _ENDED:
         return True
     if event.origin.engine is None and event.origin.pid is not None:
@@ -79,7 +100,7 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
 def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
     if state.phase in _ENDED:
-        return not isinstance(event, _TROUBLE)
+        return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
     if event.format not in _ONCE_PER_ENGINE:
         return False
     engine = state.engines.get(engine_index(state, event))

@@ -65,9 +65,15 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
         capacity=capacity,
         warnings=tuple(dict.fromkeys(warning for start in starts for warning in start.warnings)),
         missing=missing or (() if whole else (f"{expected - len(reported)} of {expected} engines",)),
+        memory=_of_weakest(starts).memory,
         failure=next((start.failure for start in starts if start.failure is not None), None),
         max_model_len=next((start.max_model_len for start in starts if start.max_model_len is not None), None),
     )
+
+
+def _of_weakest(starts: Sequence[Start]) -> Start:
+    """The node whose engine is the weakest of all."""
+    return min(starts, key=lambda start: _weakness(start.capacity.weakest))
 
 
 def _side_by_side(starts: Sequence[Start]) -> tuple[Capacity, ...]:

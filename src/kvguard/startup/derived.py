@@ -41,7 +41,7 @@ def _block_size(known: Capacity, state: StartState) -> tuple[int | None, str]:
     told = state.count("block_size")
     if told is not None:
         return told, f"block size of line {state.facts['block_size'].line}"
-    if known.gpu_blocks is None or known.max_concurrency is None or known.max_model_len is None:
+    if not known.gpu_blocks or known.max_concurrency is None or known.max_model_len is None:
         return None, ""
     half = known.rounding.get("max_concurrency", 0.0)
     low = (known.max_concurrency - half) * known.max_model_len / known.gpu_blocks

@@ -6,8 +6,8 @@ from kvguard.startup.report import FailureKind, Phase
 from kvguard.startup.state import FailureState, Sighting, StartState
 
 _WEIGHT = {
-    FailureKind.ENGINE_CRASH: 0,
-    FailureKind.OTHER: 1,
+    FailureKind.OTHER: 0,
+    FailureKind.ENGINE_CRASH: 1,
     FailureKind.KILLED: 2,
     FailureKind.INVALID_CONFIG: 3,
     FailureKind.OOM: 4,
@@ -35,18 +35,9 @@ def take_failure(state: StartState, event: Event) -> None:
     if isinstance(event, FailureReported):
         _replace(state, _reported(event))
     elif isinstance(event, ProcessFailed):
-        cause = state.exception
-        if cause is not None:
-            _replace(state, FailureState(_kind_of(cause.value), cause.value, cause.line))
-        kind = FailureKind(event.kind)
-        if "exit code: -9" in event.message:
-            kind = FailureKind.KILLED
-        _replace(state, FailureState(kind, redact(event.message), event.origin.line))
+        _take_process(state, event)
     elif isinstance(event, ExceptionRaised) and not event.message.startswith(_SILENT):
-        state.exception = state.exception or Sighting(event.message, event.origin.line)
-        soft = state.failure is None and event.origin.trust is not Trust.RECORD
-        if soft or state.failure is not None:
-            _replace(state, FailureState(_kind_of(event.message), event.message, event.origin.line, soft=soft))
+        _take_exception(state, event)
     if state.failure is not None:
         state.phase = Phase.FAILED
 
@@ -64,6 +55,28 @@ def message_of(event: Event) -> str:
     return redact(str(getattr(event, "message", "")))
 
 
+def _take_process(state: StartState, event: ProcessFailed) -> None:
+    """A process has given up: for the exception that was raised before, if one was, else for one that will follow."""
+    kind = FailureKind.KILLED if "exit code: -9" in event.message else FailureKind(event.kind)
+    cause = state.exception
+    if cause is None:
+        _replace(state, FailureState(kind, redact(event.message), event.origin.line, unexplained=True))
+    else:
+        _replace(state, FailureState(_kind_of(cause.value, kind), cause.value, cause.line))
+
+
+def _take_exception(state: StartState, event: ExceptionRaised) -> None:
+    """The last line of a traceback: the cause of a failure that is known already, or a soft one of its own."""
+    state.exception = state.exception or Sighting(event.message, event.origin.line)
+    known = state.failure
+    if known is not None and known.unexplained:
+        kind = _kind_of(event.message, known.kind)
+        state.failure = FailureState(kind, event.message, event.origin.line)
+    elif known is not None or event.origin.trust is not Trust.RECORD:
+        kind = _kind_of(event.message, FailureKind.OTHER)
+        _replace(state, FailureState(kind, event.message, event.origin.line, soft=known is None))
+
+
 def _replace(state: StartState, failure: FailureState) -> None:
     known = state.failure
     if known is None or _WEIGHT[failure.kind] > _WEIGHT[known.kind]:
@@ -72,8 +85,8 @@ def _replace(state: StartState, failure: FailureState) -> None:
         known.soft = False
 
 
-def _kind_of(message: str) -> FailureKind:
-    return FailureKind.INVALID_CONFIG if any(word in message for word in _INVALID) else FailureKind.OTHER
+def _kind_of(message: str, otherwise: FailureKind) -> FailureKind:
+    return FailureKind.INVALID_CONFIG if any(word in message for word in _INVALID) else otherwise
 
 
 def _reported(event: FailureReported) -> FailureState:

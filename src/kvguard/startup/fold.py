@@ -7,7 +7,8 @@ that start's processes are silent: the first of them that speaks again withdraws
 from collections import deque
 
 from kvguard import events
-from kvguard.events import Event
+from kvguard.events import Event, Origin
+from kvguard.lines.stamps import elapsed
 from kvguard.startup import boundaries, failures
 from kvguard.startup.expected import missing_reports
 from kvguard.startup.ingest import INGEST, PHASE_OF
@@ -19,6 +20,20 @@ MAX_HISTORY = 20
 """Starts that a report names one by one, the newest."""
 MAX_HELD_BACK = 8
 """Announcements kept of a process that is not believed yet."""
+ANYBODYS = frozenset(
+    {
+        "exception",
+        "fail-arguments",
+        "fail-exit-137",
+        "fail-killed",
+        "fail-validation",
+        "server-process-started",
+        "server-ready",
+        "shutdown-finished",
+        "shutdown-http",
+    }
+)
+"""Formats of lines that any Python server prints."""
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
 _ENDED = (Phase.FAILED, Phase.STOPPED)
 
@@ -45,6 +60,11 @@ class StartupFold:
     def serving(self) -> bool:
         """Whether the newest start takes requests, so that users can write into the log."""
         return self._state is not None and self._state.phase is Phase.READY
+
+    @property
+    def tells_of_vllm(self) -> bool:
+        """Whether any line was one that only a vLLM prints: in a log of several containers others have servers too."""
+        return self._state is not None and self._state.of_vllm
 
     @property
     def doubtful(self) -> bool:
@@ -132,16 +152,25 @@ class StartupFold:
             state.pids.add(origin.pid)
         if origin.trust is not events.Trust.RAW:
             state.stripped = False
-        if origin.stamp is not None:
-            state.began = origin.stamp if state.began is None else state.began
-            state.latest = origin.stamp
+        self._date(state, origin)
         state.latest_clock = now
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
+        state.of_vllm |= event.format not in ANYBODYS or origin.role not in (events.Role.OTHER, events.Role.UNTAGGED)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
         if not self._ends(state, event):
             self._goes_on(state, event, now)
+
+    def _date(self, state: StartState, origin: Origin) -> None:
+        if state.began is None:
+            state.by_outer_stamp = origin.outer_stamp is not None
+        stamp = state.stamp_of(origin)
+        if stamp is None:
+            return
+        if state.began is None or 0 < elapsed(stamp, state.began) < boundaries.LONGEST_START:
+            state.began = stamp
+        state.latest = stamp
 
     def _ends(self, state: StartState, event: Event) -> bool:
         """Failures and shut-downs; whether the event was one."""
@@ -185,7 +214,7 @@ class StartupFold:
             state.phase = proven
             if proven is Phase.READY:
                 state.ready_line = event.origin.line
-                state.ready_stamp = event.origin.stamp if event.origin.stamp is not None else state.latest
+                state.ready_stamp = state.latest
                 state.ready_clock = now
 
     def report(self, counts: LogCounts) -> CapacityReport:

@@ -71,11 +71,14 @@ def engine_of(state: StartState, event: Event) -> EngineState:
 
 
 def engine_index(state: StartState, event: Event) -> int:
-    """An engine's data-parallel index; engines without one are numbered as their processes come."""
+    """An engine's data-parallel index; engines without one are numbered as their processes come.
+
+    A process that is none of vLLM's own (an actor of Ray) and prints an engine's lines holds the engine in itself.
+    """
     origin = event.origin
     if origin.engine is not None:
         return origin.engine
-    if origin.role is not Role.ENGINE or origin.pid is None:
+    if origin.role not in (Role.ENGINE, Role.OTHER) or origin.pid is None:
         return 0
     return state.engine_of_pid.setdefault(origin.pid, len(state.engine_of_pid))
 
@@ -84,7 +87,7 @@ def rank_of(state: StartState, event: Event) -> RankState:
     """The rank that an event speaks of; a worker that names no engine belongs to none yet."""
     origin = event.origin
     key: RankKey
-    if origin.role is Role.ENGINE:
+    if origin.role in (Role.ENGINE, Role.OTHER):
         key = (engine_index(state, event), "0")
     elif origin.role is Role.WORKER:
         place = f"{origin.node} {origin.rank}" if origin.node else origin.rank or "0"
@@ -222,17 +225,7 @@ def _block_size_set(state: StartState, event: events.BlockSizeSet) -> None:
 
 def _memory_profiled(state: StartState, event: events.MemoryProfiled) -> None:
     rank = rank_of(state, event)
-    for name in (
-        "total_gpu",
-        "usable",
-        "free",
-        "weights",
-        "non_torch",
-        "consumed",
-        "activation_peak",
-        "cuda_graphs",
-        "kv_cache",
-    ):
+    for name in PROFILED_PARTS:
         value: Printed | None = getattr(event, f"{name}_bytes")
         if value is not None and not (name == "kv_cache" and "kv_cache" in rank.parts):
             rank.parts[name] = Sighting(value, event.origin.line)

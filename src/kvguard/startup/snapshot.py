@@ -319,7 +319,9 @@ def _basis(state: StartState) -> str | None:
 def _timings(state: StartState) -> Timings:
     seen = state.seen_timings
     ready = None
-    if state.ready_stamp is not None and state.began is not None:
+    if not state.shows_beginning:
+        pass  # an excerpt: nobody knows how long the start had taken before it
+    elif state.ready_stamp is not None and state.began is not None:
         ready = round(elapsed(state.began, state.ready_stamp), 3)
     elif state.ready_clock is not None and state.began_clock is not None:
         ready = round(state.ready_clock - state.began_clock, 3)

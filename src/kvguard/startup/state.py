@@ -66,6 +66,8 @@ class FailureState:
     kind: FailureKind
     message: str
     line: int
+    unexplained: bool = False
+    """Only that a process has given up is known, not why."""
     soft: bool = False
     """A traceback that nobody has called fatal yet: the next fact of the start takes it back."""
     needed: Printed | None = None
@@ -104,6 +106,8 @@ class StartState:
     resized: Sighting[str] | None = None
     world_size: int | None = None
     banner_line: int | None = None
+    by_outer_stamp: bool = False
+    """Whether its lines are dated by the stamp that a runtime put before them: two clocks must not be mixed."""
     began: float | None = None
     latest: float | None = None
     ready_stamp: float | None = None
@@ -123,6 +127,8 @@ class StartState:
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 
+    of_vllm: bool = False
+    """Whether any line was one that only a vLLM prints."""
     stripped: bool = True
     """No line so far had any prefix: an excerpt without its logger's marks."""
 
@@ -135,6 +141,15 @@ class StartState:
     def offline_ready(self) -> bool:
         """Whether every expected engine of a start without an API server is initialised."""
         return bool(self.engines) and all(engine.init is not None for engine in self.engines.values())
+
+    @property
+    def shows_beginning(self) -> bool:
+        """Whether a server or an engine of it has announced itself: an excerpt may begin anywhere."""
+        return bool(self.announced) or self.banner_line is not None
+
+    def stamp_of(self, origin: Origin) -> float | None:
+        """When a line was printed, by the one clock that dates this start."""
+        return origin.outer_stamp if self.by_outer_stamp else origin.stamp
 
     def note(self, name: str, value: object, line: int, rank: int = 0) -> None:
         """Keep a fact unless a source of a higher rank has told it already; a later one of the same rank wins."""

@@ -14,7 +14,7 @@ from kvguard.events import (
 from kvguard.lines import option_text
 from kvguard.lines.line_format import INTEGER, NUMBER, LineFormat, Scope
 
-VERSION = r"[0-9][\w.+!-]*+"
+VERSION = r"(?:[0-9][\w.+!-]*+|dev)"
 
 
 def _read_namespace(groups: Mapping[str, str]) -> dict[str, Any]:
@@ -70,8 +70,8 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="server-logo-version",
-        literal="  version ",
-        pattern=rf"[ ▄▀█]++version (?P<vllm_version>{VERSION})",
+        literal=" version ",
+        pattern=rf"[▄▀█][ ▄▀█]*+version (?P<vllm_version>{VERSION})",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
@@ -79,8 +79,8 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="server-logo-model",
-        literal="  model ",
-        pattern=r"[ ▄▀█]++model   (?P<model>\S.*+)",
+        literal=" model ",
+        pattern=r"[▄▀█][ ▄▀█]*+model ++(?P<model>\S.*+)",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
@@ -127,7 +127,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="context-reduced",
         literal="Auto-fit max_model_len: reduced from ",
-        pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to (?P<max_model_len_tokens>{INTEGER}) to fit in available (?:GPU memory \((?P<kv_cache_gib>{NUMBER}) GiB available for KV cache\)|KV cache memory \({NUMBER} GiB \w++(?: \+ {NUMBER} GiB host)?\))",
+        pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to (?P<max_model_len_tokens>{INTEGER})(?: to fit in available (?:GPU memory \((?P<kv_cache_gib>{NUMBER}) GiB available for KV cache\)|KV cache memory \({NUMBER} GiB \w++(?: \+ {NUMBER} GiB host)?\)))?",
         emits=(ContextReduced,),
         scope=Scope.ENGINE,
         versions=("0.14.0-0.33.0",),

@@ -56,7 +56,7 @@ CAPACITY: tuple[LineFormat, ...] = (
     _failure(
         "fail-cannot-serve-one",
         "To serve at least one request with the model",
-        rf"To serve at least one request with the model'?s?'?s max seq len \((?P<requested_tokens>{INTEGER})\), \(?(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory \((?P<available_gib>{NUMBER}) (?:GB|GiB)\)\.?\)?\.?(?: Based on the available memory,)?(?: the estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)? {{1,2}}Try increasing `gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?or decreasing `max_model_len` when initializing the engine\.{LINK}",
+        rf"To serve at least one request with the model'?s?'?s max seq len \((?P<requested_tokens>{INTEGER})\), \(?(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory \((?P<available_gib>{NUMBER}) (?:GB|GiB)\)\.?\)?\.?(?: Based on the available memory,)?(?: the estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?(?: {{1,2}}Try increasing `gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?or decreasing `max_model_len` when initializing the engine\.{LINK})?",
         "kv_cache_too_small",
         ("0.7.0-0.33.0",),
         "v1/core/kv_cache_utils.py, kv_cache_planning.py; GB means GiB, the brackets are unbalanced",
@@ -322,6 +322,27 @@ OTHERS: tuple[LineFormat, ...] = (
         "v1/executor/multiproc_executor.py; the cause follows",
     ),
     _gives_up(
+        "process-worker-exception",
+        "WorkerProc hit an exception",
+        r"WorkerProc hit an exception(?:: %s|\.)?",
+        ("0.7.0-0.33.0",),
+        "v1/executor/multiproc_executor.py; to 0.8.5 the placeholder stays in the text",
+    ),
+    _gives_up(
+        "process-worker-method-failed",
+        "This might cause deadlock in distributed execution.",
+        r"Error executing method '?\w++'?\. This might cause deadlock in distributed execution\.",
+        ("0.4.0.post1-0.33.0",),
+        "worker/worker_base.py; the traceback follows in the same record",
+    ),
+    _gives_up(
+        "process-worker-exited",
+        " died, exit code: ",
+        r"Worker \w++ pid \d++ died, exit code: -?\d++",
+        ("0.4.2-0.10.2",),
+        "executor/multiproc_worker_utils.py",
+    ),
+    _gives_up(
         "process-worker-initialization-failed",
         "WorkerProc initialization failed due to an exception in a background process",
         r"WorkerProc initialization failed due to an exception in a background process\. See stack trace for root cause\.",
@@ -345,7 +366,7 @@ OTHERS: tuple[LineFormat, ...] = (
     _gives_up(
         "process-worker-died",
         " died unexpectedly",
-        r"(?:(?:Worker|Engine core) proc \S++|RayWorkerProc rank=\S++) died unexpectedly(?: \(exit code: -?\d++\))?, shutting down (?:executor|client)\.",
+        r"(?:(?:Worker|Engine core) proc \S++|RayWorkerProc rank=\S++) died unexpectedly(?: \(exit code: (?:-?\d++|None)\))?, shutting down (?:executor|client)\.",
         ("0.8.5-0.33.0",),
         "v1/executor/multiproc_executor.py, v1/engine/core_client.py",
     ),

@@ -125,7 +125,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="blocks-tpu-layers",
         literal="Init kv-cache | ",
-        pattern=r"Init kv-cache \| .*?num_blocks=\[(?P<counts>[\d, ]++)\].*+",
+        pattern=r"Init kv-cache \| .*?num_blocks=\[(?P<counts>[\d, ]++)(?:\.\.\.)?\].*+",
         emits=(BlocksAllocated,),
         scope=Scope.RANK,
         versions=("tpu-inference 0.11.1-0.32.0",),

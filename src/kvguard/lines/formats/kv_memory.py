@@ -22,7 +22,7 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="kv-memory-reserved",
-        literal="as specified by kv_cache_memory_bytes config",
+        literal="Initial free memory ",
         pattern=rf"Initial free memory (?P<free_gib>{NUMBER}) GiB, reserved (?P<kv_cache_gib>{NUMBER}) ?GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling\. {KV_CACHE_MEMORY_BYTES_ADVICE}",
         emits=(KvCacheMemory,),
         scope=Scope.RANK,
@@ -117,6 +117,16 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="vllm_gaudi hpu_worker.py: the last figure is the usable one",
     ),
     LineFormat(
+        name="kv-memory-gaudi-explicit",
+        literal=", using explicit KV cache budget ",
+        pattern=rf"Free device memory: (?P<free_scaled>{SCALED}), using explicit KV cache budget {SCALED} \(--kv-cache-memory-bytes; gpu_memory_utilization ignored\), {SCALED} reserved for KV cache dummy block, (?P<kv_cache_scaled>{SCALED}) reserved for usable KV cache",
+        emits=(KvCacheMemory, MemoryProfiled),
+        scope=Scope.RANK,
+        versions=("vllm-gaudi 0.27.0",),
+        upstream="vllm_gaudi hpu_worker.py, with --kv-cache-memory-bytes",
+        fixed=DECLARED,
+    ),
+    LineFormat(
         name="kv-memory-ascend-bytes",
         literal="Available memory: ",
         pattern=r"Available memory: (?P<kv_cache_exact_bytes>-?\d++), total memory: (?P<total_gpu_exact_bytes>\d++)",
@@ -128,7 +138,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="kv-memory-tpu",
         literal="total_hbm_avail_gb=",
-        pattern=rf"Memory statistics \| total_hbm_limit_gb=(?P<total_gpu_gib>{NUMBER})GiB \| total_hbm_limit_cap_gb=(?P<usable_gib>{NUMBER})GiB \| total_hbm_used_gb=(?P<consumed_gib>{NUMBER})GiB \| total_hbm_avail_gb=(?P<kv_cache_gib>{NUMBER})GiB",
+        pattern=rf"Memory statistics \| (?:total_hbm_limit_gb=(?P<total_gpu_gib>{NUMBER})GiB \| total_hbm_limit_cap_gb=(?P<usable_gib>{NUMBER})GiB \| )?total_hbm_used_gb=(?P<consumed_gib>{NUMBER})GiB \| (?:kv_cache_headroom_gb={NUMBER}GiB \| )?total_hbm_avail_gb=(?P<kv_cache_gib>{NUMBER})GiB",
         emits=(KvCacheMemory, MemoryProfiled),
         scope=Scope.RANK,
         versions=("tpu-inference 0.11.1-0.32.0",),

@@ -21,6 +21,15 @@ SUGGESTIONS = (
 )
 IN_USE = rf"Current (?:kv|KV) cache memory(?: in use is|:) (?:(?P<kv_cache_gib>{NUMBER}) GiB|(?P<kv_cache_exact_bytes>\d++) bytes)\."
 UTILIZATIONS = rf"The current --gpu-memory-utilization=(?P<utilization>{NUMBER}) is equivalent to --gpu-memory-utilization=(?P<equivalent_utilization>{NUMBER}) without CUDA graph memory profiling\."
+BUDGET = (
+    rf"the current vLLM instance can use total_gpu_memory \((?P<total_gpu_gib>{NUMBER})GiB\) x gpu_memory_utilization "
+    rf"\((?P<utilization>{NUMBER})\) = (?P<usable_gib>{NUMBER})GiB"
+)
+PARTS = (
+    rf"model weights take (?P<weights_gib>{NUMBER})GiB; non_torch_memory takes (?P<non_torch_gib>{NUMBER})GiB; PyTorch "
+    rf"activation peak memory takes (?P<activation_peak_gib>{NUMBER})GiB; the rest of the memory reserved for KV Cache is "
+    rf"(?P<kv_cache_gib>{NUMBER})GiB\."
+)
 
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
@@ -44,7 +53,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-budget",
         literal="the current vLLM instance can use total_gpu_memory",
-        pattern=rf"the current vLLM instance can use total_gpu_memory \((?P<total_gpu_gib>{NUMBER})GiB\) x gpu_memory_utilization \((?P<utilization>{NUMBER})\) = (?P<usable_gib>{NUMBER})GiB",
+        pattern=BUDGET,
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.6.5-0.10.2",),
@@ -52,12 +61,21 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="profile-parts",
-        literal="the rest of the memory reserved for KV Cache is ",
-        pattern=rf"model weights take (?P<weights_gib>{NUMBER})GiB; non_torch_memory takes (?P<non_torch_gib>{NUMBER})GiB; PyTorch activation peak memory takes (?P<activation_peak_gib>{NUMBER})GiB; the rest of the memory reserved for KV Cache is (?P<kv_cache_gib>{NUMBER})GiB\.",
+        literal="model weights take ",
+        pattern=PARTS,
         emits=(MemoryProfiled, KvCacheMemory),
         scope=Scope.RANK,
         versions=("0.6.5-0.10.2",),
         upstream="worker/worker.py, third of three lines",
+    ),
+    LineFormat(
+        name="profile-on-one-line",
+        literal="Memory profiling takes ",
+        pattern=rf"Memory profiling takes (?P<profile_seconds>{NUMBER}) seconds\.? {BUDGET}[;.]? {PARTS}",
+        emits=(MemoryProfiled, KvCacheMemory),
+        scope=Scope.RANK,
+        versions=("0.6.5-0.10.2",),
+        upstream="worker/worker.py, all three lines where a viewer has lost the line ends",
     ),
     LineFormat(
         name="profile-free-on-device",

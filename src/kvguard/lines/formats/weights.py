@@ -33,7 +33,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="weights-model-loading-took",
         literal="Model loading took ",
-        pattern=rf"Model loading took (?P<weights_gib>{NUMBER}) (?:GB|GiB)(?: memory)? and (?P<load_seconds>{NUMBER}) seconds",
+        pattern=rf"Model loading took (?P<weights_gib>{NUMBER}) (?:GB|GiB)(?: memory)?(?: and (?P<load_seconds>{NUMBER}) seconds)?",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("0.8.0-0.33.0",),

@@ -1,0 +1,68 @@
+"""`FormatTable`: the rows as one thing to ask: what does a message tell, and could it go on?"""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+from kvguard.events import Event, Origin
+from kvguard.lines.line_format import LineFormat, match, may_continue
+
+LEAST_BEGINNING = 12
+"""Characters of a format's literal that a text must end with to be taken for its beginning."""
+_WHAT_MAY_FOLLOW = (" ", ",", ".", "0", "x", "(")
+"""How the rest of a cut message can begin: the next clause, or the other half of a figure or a word."""
+_NO_BEGINNING = "qz 9 x"
+"""A text that no wording begins with: a pattern that would go on from it says nothing about beginnings."""
+_NOWHERE = Origin(line=0)
+
+
+class FormatTable:
+    """The rows of a table of formats, found by their literals."""
+
+    def __init__(self, rows: Sequence[LineFormat]) -> None:
+        self.rows = tuple(rows)
+
+    def known(self, text: str) -> list[LineFormat]:
+        """The rows whose literal the text holds."""
+        return [row for row in self.rows if row.literal in text]
+
+    def tell(self, candidates: Iterable[str], origin: Origin) -> list[Event] | None:
+        """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""
+        for text in candidates:
+            for row in self.rows:
+                if row.literal in text and (events := match(row, text, origin)) is not None:
+                    return events
+        return None
+
+    def may_begin(self, text: str, by_pattern_alone: bool = False) -> bool:
+        """Whether the text is a proper beginning of what a row describes.
+
+        Args:
+            text: the message so far.
+            by_pattern_alone: ask also the rows whose literal stands further behind.
+        """
+        rows = self._telling_beginnings if by_pattern_alone else self.known(text)
+        return any(may_continue(row, text) for row in rows)
+
+    def may_grow(self, message: str) -> bool:
+        """Whether a row describes the message with more behind it as well."""
+        longer = [message + more for more in _WHAT_MAY_FOLLOW]
+        return any(
+            may_continue(row, text) or match(row, text, _NOWHERE) is not None
+            for row in self.known(message)
+            for text in longer
+        )
+
+    def ends_with_beginning(self, text: str) -> bool:
+        """Whether the text ends with the beginning of a row's literal."""
+        beginnings, longest = self._beginnings
+        return any(text[-size:] in beginnings for size in range(LEAST_BEGINNING, min(longest, len(text)) + 1))
+
+    @functools.cached_property
+    def _telling_beginnings(self) -> list[LineFormat]:
+        return [row for row in self.rows if not may_continue(row, _NO_BEGINNING)]
+
+    @functools.cached_property
+    def _beginnings(self) -> tuple[frozenset[str], int]:
+        literals = {row.literal for row in self.rows}
+        beginnings = {literal[:size] for literal in literals for size in range(LEAST_BEGINNING, len(literal))}
+        return frozenset(beginnings), max(map(len, literals), default=0)

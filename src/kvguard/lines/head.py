@@ -1,0 +1,195 @@
+"""What stood before a message, taken off in two steps: the envelope of a physical line, then each record's own prefix.
+
+Between the two steps the parts of a cut line are joined and several records on one line are told apart.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import regex
+
+from kvguard.events import Role, Trust
+from kvguard.lines import json_record, stamps
+from kvguard.lines.prefixes import PREFIXES, Prefix
+from kvguard.lines.tags import speaker
+
+MAX_DEPTH = 16
+"""Prefixes around one message: docker compose in a CI's log of a Ray worker's nested actors needs nine."""
+
+_ANSI = regex.compile(
+    r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]"
+    r"|\x1b[\]_PX^][^\x07\x1b]*+(?:\x07|\x1b\\)?+"
+    r"|\x1b[@-Z\\-~]"
+    r"|(?:\^\[|\\u001b|\\x1b|\\033|\\e|\u241b|\ufffd)\[[0-9;]*+m"
+    r"|\[\d{1,3}(?:;\d{1,3}){0,4}m",
+    regex.VERSION1,
+)
+_INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": " "})
+_REPEATED = regex.compile(
+    r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
+)
+_BORDERS = ("│", "┃", "║")
+_RIGHT_BORDER = regex.compile(r"\s*+[│┃║¦|]\s*+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stood before a message, as far as it has been taken off."""
+
+    message: str
+    trust: Trust = Trust.RAW
+    role: Role = Role.UNTAGGED
+    tag: str | None = None
+    pid: int | None = None
+    engine: int | None = None
+    rank: str | None = None
+    node: str | None = None
+    stamp: float | None = None
+    outer_stamp: float | None = None
+    level: str | None = None
+    file: str | None = None
+    container: str | None = None
+    """The name that a runtime prints before every line of a container: compose, kubectl, stern."""
+    framed: bool = False
+    """A container runtime's framing was taken off."""
+    partial: bool = False
+    """CRI or docker say that the line goes on in the next physical line."""
+    repeated: int = 1
+    json: bool = False
+    """The message stood in a JSON object."""
+    others: tuple[str, ...] = ()
+    """The message with an ambiguous prefix left on, innermost first: candidates where the bare one matches nothing."""
+
+
+def clean(text: str) -> str:
+    """The text without colours, other escape sequences and invisible characters."""
+    if "\x1b" in text or "[" in text or "\\" in text:
+        text = _ANSI.sub("", text)
+    return text if text.isascii() and "\t" not in text and "\x00" not in text else text.translate(_INVISIBLE)
+
+
+def envelope(text: str) -> Head:
+    """Take off what a runtime, a runner or a viewer has put before (and, for boxes, behind) a physical line.
+
+    Args:
+        text: the line, cleaned.
+    """
+    head = Head(text)
+    for _ in range(MAX_DEPTH):
+        step = _from_json(head) or _without_prefix(head, outer_only=True)
+        if step is None:
+            break
+        head, final = step
+        if final or head.partial:
+            break
+    return head
+
+
+def strip(text: str, around: Head | None = None) -> Head:
+    """Take everything off that stands before the message.
+
+    Args:
+        text: one record.
+        around: what its envelope, or the record that it stands in, has told already.
+    """
+    head = Head(text) if around is None else dataclasses.replace(around, message=text, partial=False)
+    for _ in range(MAX_DEPTH):
+        step = _from_json(head) or _without_prefix(head, outer_only=False)
+        if step is None:
+            break
+        head, final = step
+        if final:
+            break
+    return _without_trailer(head)
+
+
+def _without_trailer(head: Head) -> Head:
+    message = head.message
+    if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
+        message = _RIGHT_BORDER.sub("", message)
+    if "[repeated " in message and (found := _REPEATED.search(message)) is not None:
+        return dataclasses.replace(head, message=message[: found.start()], repeated=int(found["times"]) + 1)
+    return head if message is head.message else dataclasses.replace(head, message=message)
+
+
+def _from_json(head: Head) -> tuple[Head, bool] | None:
+    found = json_record.read(head.message)
+    if found is None:
+        return None
+    named = speaker(found.process) if found.process else None
+    inner = dataclasses.replace(
+        head,
+        message=clean(found.message).rstrip("\r\n"),
+        trust=Trust.RECORD if found.logger else head.trust,
+        role=named.role if named is not None else head.role,
+        tag=found.process or head.tag,
+        pid=found.pid if found.pid is not None else head.pid,
+        engine=named.engine if named is not None and named.engine is not None else head.engine,
+        rank=(named.rank if named is not None else None) or head.rank,
+        stamp=stamps.seconds(found.stamp) if found.stamp and found.logger else head.stamp,
+        outer_stamp=stamps.seconds(found.stamp) if found.stamp and not found.logger else head.outer_stamp,
+        level=found.level or head.level,
+        file=found.file or head.file,
+        framed=head.framed or not found.logger,
+        partial=found.partial,
+        json=True,
+    )
+    return inner, False
+
+
+def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
+    """The head with the next prefix taken off, and whether the message follows at once."""
+    text = head.message.lstrip(" ")
+    for prefix in PREFIXES:
+        if outer_only and not prefix.outer:
+            if prefix.pattern.match(text) is not None:
+                return None  # a logger's own prefix begins here: what follows belongs to the record
+            continue
+        match = prefix.pattern.match(text)
+        if match is not None and match.end() > 0:
+            return _taken(head, prefix, match, text[match.end() :]), prefix.final
+    return None
+
+
+def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> Head:
+    groups: Mapping[str, str] = {name: text for name, text in match.groupdict().items() if text is not None}
+    changes: dict[str, object] = {"message": rest}
+    if prefix.ambiguous:
+        changes["others"] = (head.message.strip(), *head.others)
+    if prefix.trust is not Trust.RAW and head.trust is not Trust.RECORD:
+        changes["trust"] = prefix.trust
+    if "tag" in groups:
+        changes.update(_tag_fields(head, groups))
+    if "stamp" in groups:
+        changes["outer_stamp" if prefix.outer else "stamp"] = stamps.seconds(groups["stamp"])
+    if "level" in groups:
+        changes["level"] = groups["level"].upper()
+    if "file" in groups:
+        changes["file"] = groups["file"].rpartition("/")[2]
+    if "partial" in groups:
+        changes.update(framed=True, partial=groups["partial"] == "P")
+    if "container" in groups and head.container is None:
+        changes["container"] = groups["container"]
+    if prefix.name == "box":
+        changes["message"] = _RIGHT_BORDER.sub("", rest)
+    if match[0].startswith("`"):
+        changes["message"] = rest.rstrip("` ")
+    return dataclasses.replace(head, **changes)  # type: ignore[arg-type]
+
+
+def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, object]:
+    """The innermost tag that names a role wins; a Ray actor's node is kept beside it."""
+    named = speaker(groups["tag"])
+    fields: dict[str, object] = {"node": groups.get("node") or head.node}
+    if named.role is Role.OTHER and head.role not in (Role.OTHER, Role.UNTAGGED):
+        return fields
+    unnamed = f"pid={groups['pid']}" if named.role is Role.WORKER else None
+    fields.update(
+        role=named.role,
+        tag=groups["tag"],
+        pid=int(groups["pid"]),
+        engine=named.engine if named.engine is not None else head.engine,
+        rank=groups.get("rank") or named.rank or unnamed,
+    )
+    return fields

@@ -1,0 +1,275 @@
+"""`RecordReader`: the lines that one process group prints (a whole log, or one container's part of it) to events.
+
+Rules that must stay true here:
+- A message is matched whole. Before ready it may be completed by the lines that follow, and one physical line may hold
+  several records; once the server serves, neither is done: users can write then.
+- A record of a source file that prints users' text tells nothing, nor do the raw lines behind it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Trust
+from kvguard.lines import records
+from kvguard.lines.format_table import FormatTable
+from kvguard.lines.head import Head, strip
+from kvguard.lines.secrets import redact
+from kvguard.lines.wrapped import OpenMessage
+
+MAX_PARTS = 2**18
+"""Characters joined from CRI or docker parts of one record."""
+MAX_PROCESSES = 4096
+"""Pids whose first line is remembered."""
+MAX_TORN_LINES = 4
+"""Physical lines over which a record's prefix can be wrapped: Ray's nested actors need three at 80 columns."""
+
+USER_TEXT_FILES = frozenset(
+    {"logger.py", "protocol.py", "chat_utils.py", "preprocess.py", "async_llm_engine.py", "sampling_params.py"}
+)
+"""Source files whose records repeat prompts, model names or other text of a client."""
+_USER_TEXT_STEMS = regex.compile(r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client", regex.VERSION1)
+
+_CAPACITY_WORDS = regex.compile(
+    r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)", regex.VERSION1
+)
+_EXCEPTION = regex.compile(r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)", regex.VERSION1)
+_TRACEBACK = "Traceback (most recent call last):"
+_NONE_OPEN = -1
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """What readers of one log have counted together."""
+
+    matched: int = 0
+    unrecognized: int = 0
+    records: int = 0
+
+
+class RecordReader:
+    """Read one container's lines, or a whole log's where no runtime names containers.
+
+    Attributes:
+        serving: set by whoever follows the start: the server takes requests, so users can write into the log.
+        doubtful: set likewise: tell of every process that speaks, for a boundary believed by its pids alone.
+    """
+
+    def __init__(self, table: FormatTable, tally: Tally) -> None:
+        self.serving = False
+        self.doubtful = False
+        self._table = table
+        self._tally = tally
+        self._parts: list[str] = []
+        self._torn: list[tuple[int, str]] = []
+        self._open: OpenMessage | None = None
+        self._user_text = False
+        self._traceback_of: int | None = _NONE_OPEN
+        self._processes: dict[tuple[str | None, int], int] = {}
+        self._last_unrecognized = ""
+
+    def pending(self) -> list[Event]:
+        """What the last message tells if nothing follows it: it is held back while its rest may come."""
+        return list(self._open.events or ()) if self._open is not None else []
+
+    def flush(self) -> Iterator[Event]:
+        """Nothing follows: tell what was held back."""
+        waiting, self._torn = self._torn, []
+        for number, text in waiting:
+            yield from self._physical(number, text, Head(text))
+        yield from self._close()
+
+    def forget(self) -> None:
+        """Another process writes from here on: nothing of the old one is continued."""
+        self._parts.clear()
+        self._torn.clear()
+        self._open = None
+        self._user_text = False
+        self._traceback_of = _NONE_OPEN
+        self._processes.clear()
+
+    def line(self, number: int, outer: Head) -> Iterator[Event]:
+        """Take the next line.
+
+        Args:
+            number: of the physical line.
+            outer: the line without its envelope, and what that told.
+        """
+        text = self._joined_parts(outer)
+        if text is None:
+            return
+        around = outer if text is outer.message else dataclasses.replace(outer, others=())
+        for first, whole in self._with_whole_prefix(number, text):
+            yield from self._physical(first, whole, around if whole is text else dataclasses.replace(around, others=()))
+
+    def _physical(self, number: int, text: str, around: Head) -> Iterator[Event]:
+        pieces = (text,) if self.serving else records.split(text)
+        if len(pieces) > 1:
+            around = dataclasses.replace(around, others=())
+        for piece in pieces:
+            yield from self._record(number, strip(piece, around), len(piece))
+            if self._user_text:
+                return  # what looks like another record behind it may be the user's
+
+    def _joined_parts(self, outer: Head) -> str | None:
+        """A record that the container runtime cut, once its last part is there; any other text as it is."""
+        if outer.partial:
+            if sum(map(len, self._parts)) < MAX_PARTS:
+                self._parts.append(outer.message)
+            return None
+        if not self._parts:
+            return outer.message
+        joined = "".join((*self._parts, outer.message))
+        self._parts.clear()
+        return joined
+
+    def _with_whole_prefix(self, number: int, text: str) -> list[tuple[int, str]]:
+        """The lines that are ready to be read: one whose prefix is cut waits for the rest, on the next line."""
+        waiting, self._torn = self._torn, []
+        if waiting and not self.serving and not records.begins(text):
+            start = "".join(part for _, part in waiting)
+            joined = next((whole for glue in ("", " ") if records.begins(whole := start + glue + text.lstrip())), None)
+            if joined is not None:
+                return [(waiting[0][0], joined)]
+            if len(waiting) < MAX_TORN_LINES and records.is_torn(start + text):
+                self._torn = [*waiting, (number, text)]
+                return []
+        if not self.serving and records.is_torn(text):
+            self._torn = [(number, text)]
+            return waiting
+        return [*waiting, (number, text)]
+
+    def _record(self, number: int, head: Head, columns: int) -> Iterator[Event]:
+        """Tell of one record."""
+        own_record = head.trust is Trust.RECORD
+        if own_record:
+            self._tally.records += 1
+            self._user_text = _prints_user_text(head.file)
+        if self._user_text:
+            yield from self._close()
+            return
+        first, *rest = head.message.split("\n") if head.json else (head.message,)
+        origin = self._origin(number, head)
+        if self.doubtful and origin.pid is not None and own_record:
+            yield ProcessSpoke(format="process", origin=origin)
+        yield from self._message(first, head, origin, columns)
+        for line in () if self.serving else rest:
+            inner = strip(line, dataclasses.replace(head, others=()))
+            yield from self._message(inner.message, inner, self._origin(number, inner), records.WIDEST_TERMINAL + 1)
+
+    def _message(self, message: str, head: Head, origin: Origin, columns: int) -> Iterator[Event]:
+        candidates = (message.strip(), *head.others)
+        continues = self._continues(head)
+        if continues and self._open is not None and self._open.promising and self._extend(candidates, columns):
+            return
+        origin = self._in_traceback(origin)
+        events = self._table.tell(candidates, origin)
+        if events is None and continues and self._extend(candidates, columns):
+            return
+        yield from self._close()
+        if message.startswith(_TRACEBACK):
+            self._traceback_of = origin.pid
+        opened = self._opens(message, head, events is not None, columns)
+        if opened is not None:
+            self._open = OpenMessage(message, origin, columns, events, promising=opened)
+        elif events is None:
+            yield from self._unmatched(message, origin)
+        else:
+            yield from self._counted(events)
+
+    def _opens(self, message: str, head: Head, matched: bool, columns: int) -> bool | None:
+        """Whether a format would describe more of the message; `None` where nothing can follow it."""
+        if self.serving or columns > records.WIDEST_TERMINAL or not message.strip():
+            return None
+        table = self._table
+        if table.may_grow(message) if matched else table.may_begin(message) or table.ends_with_beginning(message):
+            return True
+        return False if head.trust is Trust.RECORD and not matched else None
+
+    def _extend(self, candidates: Sequence[str], columns: int) -> bool:
+        assert self._open is not None
+        return self._open.extend(candidates, columns, self._table)
+
+    def _close(self) -> Iterator[Event]:
+        """Nothing continues the open message: tell what it is by itself."""
+        closed, self._open = self._open, None
+        if closed is None:
+            return
+        if closed.events is None:
+            yield from self._unmatched(closed.text, closed.origin)
+        else:
+            yield from self._counted(closed.events)
+
+    def _counted(self, events: list[Event]) -> list[Event]:
+        self._tally.matched += 1
+        return events
+
+    def _continues(self, head: Head) -> bool:
+        """Whether the line can be the rest of the open message: it brings no logger's prefix of its own."""
+        return (
+            self._open is not None
+            and not self.serving
+            and head.trust is not Trust.RECORD
+            and head.level is None
+            and head.pid in (None, self._open.origin.pid)
+        )
+
+    def _unmatched(self, message: str, origin: Origin) -> Iterator[Event]:
+        if origin.trust is Trust.RECORD and not self.serving and _looks_like_capacity(message):
+            text = redact(message)
+            self._tally.unrecognized += 1
+            if text != self._last_unrecognized:
+                self._last_unrecognized = text
+                yield LineUnrecognized(format="unrecognized", origin=origin, text=text)
+        if self._traceback_of != _NONE_OPEN and self._ends_traceback(message, origin):
+            self._traceback_of = _NONE_OPEN
+            yield ExceptionRaised(format="exception", origin=origin, message=redact(message.strip()))
+
+    def _in_traceback(self, origin: Origin) -> Origin:
+        """A raw line inside a traceback is more than a print."""
+        inside = self._traceback_of == origin.pid and origin.trust is Trust.RAW and self._traceback_of != _NONE_OPEN
+        return Origin(line=origin.line, trust=Trust.TRACEBACK, container=origin.container) if inside else origin
+
+    def _ends_traceback(self, message: str, origin: Origin) -> bool:
+        found = _EXCEPTION.fullmatch(message)
+        return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
+
+    def _origin(self, number: int, head: Head) -> Origin:
+        first = None
+        if head.pid is not None:
+            if len(self._processes) >= MAX_PROCESSES:
+                self._processes.clear()
+            first = self._processes.setdefault((head.tag, head.pid), number)
+        return Origin(
+            line=number,
+            role=head.role,
+            tag=head.tag,
+            pid=head.pid,
+            engine=head.engine,
+            rank=head.rank,
+            node=head.node,
+            stamp=head.stamp,
+            outer_stamp=head.outer_stamp,
+            level=head.level,
+            file=head.file,
+            trust=head.trust,
+            process_line=first,
+            repeated=head.repeated,
+            container=head.container,
+        )
+
+
+def _prints_user_text(file: str | None) -> bool:
+    return file is not None and (
+        file in USER_TEXT_FILES or _USER_TEXT_STEMS.fullmatch(file.removesuffix(".py")) is not None
+    )
+
+
+def _looks_like_capacity(message: str) -> bool:
+    """The words of a capacity line beside a number; a traceback's source lines are indented."""
+    return (
+        not message.startswith("  ")
+        and _CAPACITY_WORDS.search(message) is not None
+        and any(character.isdigit() for character in message)
+    )

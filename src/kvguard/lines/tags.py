@@ -1,0 +1,48 @@
+"""Process tags, `(EngineCore_DP0 pid=1234)` and their like: the role, the engine and the rank that each name tells."""
+
+from typing import NamedTuple
+
+import regex
+
+from kvguard.events import Role
+
+
+class Speaker(NamedTuple):
+    """Who a tag names; what it does not tell is `None`."""
+
+    role: Role
+    engine: int | None = None
+    """The data-parallel index."""
+    rank: str | None = None
+
+
+TAGS: tuple[tuple["regex.Pattern[str]", Role], ...] = tuple(
+    (regex.compile(pattern), role)
+    for pattern, role in (
+        (r"(?i:api_?server)(?:_DP(?P<engine>\d+)|_\d+)?", Role.API_SERVER),
+        (r"RustFrontend|DPSupervisor", Role.API_SERVER),
+        (
+            r"(?:EngineCore|EngineCoreProc|EngineCoreActor|DPEngineCoreActor|DPMoEEngineCoreActor)"
+            r"(?:_(?:DP)?(?P<engine>\d+))?",
+            Role.ENGINE,
+        ),
+        (
+            r"(?:Vllm)?Worker(?:Proc)?(?:_DP(?P<engine>\d+))?(?P<rank>(?:[_ ](?:PP|PCP|TP|DCP|EP|ETP|DP)\d+)*)",
+            Role.WORKER,
+        ),
+        (r"VllmWorkerProcess|VllmWorker-(?P<rank>\d+)|RayWorker\w*", Role.WORKER),
+    )
+)
+"""The tags of vLLM's own processes and of its Ray actors, release by release, in the order they are tried."""
+
+
+def speaker(tag: str) -> Speaker:
+    """Who the tag names; `Role.OTHER` for a tag that is none of vLLM's own."""
+    for pattern, role in TAGS:
+        match = pattern.fullmatch(tag)
+        if match is not None:
+            groups = match.groupdict()
+            engine = groups.get("engine")
+            rank = (groups.get("rank") or "").strip("_ ")
+            return Speaker(role, int(engine) if engine is not None else None, rank or None)
+    return Speaker(Role.OTHER)
