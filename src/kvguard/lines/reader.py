@@ -199,10 +199,10 @@ class RecordReader:
         if closed.events is None:
             yield from self._unmatched(closed.text, closed.origin)
         else:
-            yield from self._counted(closed.events)
+            yield from self._counted(closed.events, closed.lines)
 
-    def _counted(self, events: list[Event]) -> list[Event]:
-        self._tally.matched += 1
+    def _counted(self, events: list[Event], lines: int = 1) -> list[Event]:
+        self._tally.matched += lines
         return events
 
     def _continues(self, head: Head) -> bool:
