@@ -88,6 +88,8 @@ class SourceStatus:
     truncations: int
     read_errors: int
     """Failed tries: opens, reads, requests. A file that is not there yet is none."""
+    bytes_skipped: int
+    """The rest of lines too long to be held, where two outputs are merged; they were passed on, but not judged."""
 
 
 class Source(Protocol):
@@ -117,6 +119,7 @@ class Record:
         self.rotations = 0
         self.truncations = 0
         self.read_errors = 0
+        self.bytes_skipped = 0
         self.state = State.WAITING
         self._name = name
         self._message = "not looked at yet"
@@ -151,4 +154,5 @@ class Record:
             rotations=self.rotations,
             truncations=self.truncations,
             read_errors=self.read_errors,
+            bytes_skipped=self.bytes_skipped,
         )

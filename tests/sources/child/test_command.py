@@ -1,0 +1,184 @@
+"""A command's output goes through untouched and is told in whole lines; its status is the command's own."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kvguard.errors import SourceError
+from kvguard.sources.child.command import ChildSource
+from kvguard.sources.source import Chunk, SourceEvent, State
+from kvguard.sources.wait import arrivals, wait
+
+Start = Callable[..., ChildSource]
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Iterator[list[Path]]:
+    return [tmp_path / "stdout", tmp_path / "stderr"]
+
+
+@pytest.fixture
+def start(outputs: list[Path]) -> Iterator[Start]:
+    descriptors = tuple(os.open(path, os.O_WRONLY | os.O_CREAT) for path in outputs)
+    children = []
+
+    def start(*command: str, targets: tuple[int, int] = descriptors) -> ChildSource:
+        children.append(ChildSource(command, outputs=targets))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.close()
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def run(child: ChildSource) -> list[SourceEvent]:
+    return [event for events in arrivals(child) for event in events]
+
+
+def heard(events: list[SourceEvent]) -> bytes:
+    return b"".join(event.data for event in events if isinstance(event, Chunk))
+
+
+def python(code: str) -> tuple[str, str, str]:
+    return (sys.executable, "-c", code)
+
+
+def test_output_goes_through_byte_for_byte_each_to_its_own(start: Start, outputs: list[Path]) -> None:
+    bar = "\\r\\x1b[32m 50%%|#####\\x1b[0m"
+    child = start("printf", f"one\\n{bar}\\0\\377end")
+    assert heard(run(child)) == outputs[0].read_bytes() == b"one\n\r\x1b[32m 50%|#####\x1b[0m\0\xffend"
+    assert outputs[1].read_bytes() == b""
+
+
+def test_both_outputs_are_heard(start: Start, outputs: list[Path]) -> None:
+    events = run(start("sh", "-c", "echo to stdout; echo to stderr >&2"))
+    assert sorted(heard(events).splitlines()) == [b"to stderr", b"to stdout"]
+    assert [path.read_bytes() for path in outputs] == [b"to stdout\n", b"to stderr\n"]
+
+
+def test_a_line_of_one_output_never_stands_inside_a_line_of_the_other(start: Start) -> None:
+    code = (
+        "import os\n"
+        "for n in range(200):\n"
+        "    os.write(1, b'out '); os.write(2, b'err '); os.write(1, b'line\\n'); os.write(2, b'line\\n')"
+    )
+    lines = heard(run(start(*python(code)))).splitlines()
+    assert sorted(lines) == [b"err line"] * 200 + [b"out line"] * 200
+
+
+def test_a_lot_of_output_arrives_whole(start: Start, outputs: list[Path]) -> None:
+    code = "import sys\nfor n in range(100_000): print('line', n)\nsys.stderr.write('x' * 3_000_000)"
+    child = start(*python(code))
+    events = run(child)
+    assert outputs[0].read_bytes() == b"".join(b"line %d\n" % n for n in range(100_000))
+    assert outputs[1].stat().st_size == 3_000_000
+    assert heard(events).count(b"\n") == 100_000
+
+
+@pytest.mark.parametrize(
+    "script, status", [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
+)
+def test_the_status_is_the_commands_as_a_shell_gives_it(start: Start, script: str, status: int) -> None:
+    child = start("sh", "-c", script)
+    events = run(child)
+    assert child.exit_status == status
+    assert events[-1].state is State.ENDED
+    assert child.status.message == f"sh ended with status {status}"
+
+
+def test_its_arguments_are_never_told(start: Start) -> None:
+    child = start("true", "--api-key", "secret")
+    events = run(child)
+    assert "secret" not in repr(events) + repr(child.status)
+    assert child.status.name == "run:true"
+
+
+@pytest.mark.parametrize("command, reason", [("no-such-command", "No such file"), ("/etc/passwd", "Permission denied")])
+def test_a_command_that_cannot_be_started(start: Start, command: str, reason: str) -> None:
+    with pytest.raises(SourceError, match=f"{command}: cannot be started \\({reason}.*on PATH"):
+        start(command)
+
+
+def test_asked_to_end_it_may_say_goodbye(start: Start) -> None:
+    code = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('goodbye'), sys.exit(0)))\n"
+        "print('ready', flush=True)\n"
+        "signal.pause()"
+    )
+    child = start(*python(code))
+    steps = arrivals(child)
+    said = b""
+    while b"ready" not in said:
+        said += heard(list(next(steps)))
+    child.end()
+    said += heard([event for events in steps for event in events])
+    assert said == b"ready\ngoodbye\n"
+    assert child.exit_status == 0
+
+
+def test_the_grace_is_counted_in_the_time_of_the_polls(start: Start) -> None:
+    child = start("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done")
+    said = b""
+    while b"ready" not in said:
+        said += heard(list(child.poll(100.0)))
+    child.end()
+    child.poll(200.0)
+    assert child.delay(200.0) == 30.0
+    child.poll(229.0)
+    assert child.exit_status is None
+    while child.status.state is not State.ENDED:
+        child.poll(230.0)
+    assert child.exit_status == 128 + signal.SIGKILL
+
+
+def test_a_slow_reader_of_ours_slows_the_command_and_loses_nothing(start: Start, outputs: list[Path]) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    child = start(*python("print('x' * 1_000_000)"), targets=(writer, writer))
+    received = b""
+    while child.status.state is not State.ENDED:
+        told = child.poll(1.0)
+        if child.delay(1.0) > 0:  # the pipe to our reader is full, or the command has not written yet
+            assert not heard(list(told))
+            with suppress(BlockingIOError):
+                received += os.read(reader, 1 << 20)
+        wait(child, 0.01, 1.0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as rest:
+        assert received + rest.read() == b"x" * 1_000_000 + b"\n"
+
+
+def test_a_reader_of_ours_that_went_away_does_not_stop_the_listening(start: Start) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    child = start("sh", "-c", "echo one; echo two; exit 5", targets=(writer, writer))
+    assert heard(run(child)) == b"one\ntwo\n"
+    assert child.exit_status == 5
+    os.close(writer)
+
+
+def test_the_command_reads_our_stdin(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(b"typed\n")
+    saved = os.dup(0)
+    with (tmp_path / "input").open("rb") as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        assert heard(run(start("cat"))) == b"typed\n"
+    finally:
+        os.dup2(saved, 0)
+        os.close(saved)
+
+
+def test_closing_ends_it(start: Start) -> None:
+    child = start("sleep", "1000")
+    child.close()
+    assert child.exit_status == 128 + signal.SIGTERM
+    child.close()
