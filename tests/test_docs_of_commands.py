@@ -22,7 +22,7 @@ def flags_of(configure: object) -> set[str]:
     return {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
 
 
-@pytest.mark.parametrize("command", ["check", "inspect", "explain", "formats", "history"])
+@pytest.mark.parametrize("command", ["check", "inspect", "explain", "formats", "run", "history"])
 def test_every_flag_of_a_command_is_documented(command: str) -> None:
     text = (DOCS / "check.md").read_text()
     own = flags_of(importlib.import_module(f"kvguard.cli.{command}").configure)

@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "formats": "show the wordings that kvguard knows, and what they were tested with",
     "history": "draw recorded checks over time and versions",
     "inspect": "show what a log says of its newest start, without judging it",
+    "run": "start the command itself, judge its start, and stop it once the answer is there",
     "slo": "check SLO files, or print their schema",
     "plan": "what a deployment would hold, before it is started",
 }

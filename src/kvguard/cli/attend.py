@@ -1,0 +1,110 @@
+"""Attend a command: listen to it until it has ended, and end it once the answer is there or the time has run out."""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kvguard.cli.reading import LONGEST_WAIT_S, Following, Talk
+from kvguard.cli.wait_flags import Until
+from kvguard.guard import Guard
+from kvguard.slo.objectives import Slo
+from kvguard.slo.verdict import Verdict
+from kvguard.sources.child.command import ChildSource
+from kvguard.sources.child.signals import ForwardedSignals
+
+_ASK_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """What came of a command."""
+
+    verdict: Verdict
+    """That of the moment of the answer, or of the command's end: what it prints while we end it does not count."""
+    status_of_command: int
+    """As a shell gives it: 128 + the signal that ended it."""
+    timed_out: bool
+    signalled: int | None
+    """The signal that asked us to end, and so the command."""
+
+
+class _Relay:
+    """Hands signals on to the command, and keeps in mind that one asked us to end."""
+
+    def __init__(self, child: ChildSource) -> None:
+        self._child = child
+        self.signalled: int | None = None
+
+    def send(self, number: int) -> None:
+        if number in _ASK_TO_END and self.signalled is None:
+            self.signalled = number
+        self._child.send(number)
+
+
+def attend(
+    command: Sequence[str],
+    slo: Slo,
+    talk: Talk,
+    *,
+    gate: Until | None = None,
+    timeout: float | None = None,
+    on_answer: Callable[[Verdict], object] = lambda verdict: None,
+) -> Attendance:
+    """Run a command and judge its start; no process of it is left when this returns or raises.
+
+    Args:
+        command: the program and its arguments.
+        slo: what is asked of its start.
+        talk: told of the verdict after each look, with the seconds that have passed, until the answer is there.
+        gate: what is waited for before the command is ended; `None` lets it run until it ends by itself.
+        timeout: seconds until it is ended without an answer.
+        on_answer: without a gate, told of the verdict once: when the server is ready, or when the command has ended.
+
+    Raises:
+        SourceError: the command cannot be started.
+    """
+    with ForwardedSignals() as signals:
+        child = ChildSource(command)
+        try:
+            relay = _Relay(child)
+            signals.to(relay)
+            guard = Guard(slo, child.status.name)
+            following = Following([child], [guard], slo, gate or Until.READY)
+            verdict, timed_out = _listen(child, following, talk, gate, timeout, on_answer)
+            return Attendance(verdict, child.exit_status or 0, timed_out, relay.signalled)
+        finally:
+            child.close()
+
+
+def _listen(
+    child: ChildSource,
+    following: Following,
+    talk: Talk,
+    gate: Until | None,
+    timeout: float | None,
+    on_answer: Callable[[Verdict], object],
+) -> tuple[Verdict, bool]:
+    began = time.monotonic()
+    answer: Verdict | None = None
+    timed_out = False
+    while True:
+        now = time.monotonic()
+        verdict = following.look(now)
+        if answer is None:
+            talk(verdict, now - began)
+            timed_out = timeout is not None and now - began >= timeout
+            if timed_out or following.has_settled(verdict, now):
+                answer = verdict
+                if gate is None:
+                    on_answer(answer)
+                else:
+                    child.end()
+        if following.has_ended():
+            break
+        left = LONGEST_WAIT_S if timeout is None or answer is not None else began + timeout - now
+        following.wait(max(0.0, min(left, LONGEST_WAIT_S)), now)
+    if answer is None:
+        answer = following.end(time.monotonic())
+        on_answer(answer)
+    return answer, timed_out

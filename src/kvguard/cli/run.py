@@ -1,0 +1,69 @@
+"""`kvguard run`: start the command itself, pass its output through, and judge its start as it goes."""
+
+import argparse
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kvguard.cli import exit_status
+from kvguard.cli.objective_flags import add_objective_flags, slo_from
+from kvguard.cli.output import add_output_flags, destinations
+from kvguard.cli.wait_flags import Until, add_wait_flags, waits
+from kvguard.render.formats import RENDERERS
+from kvguard.slo.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from kvguard.cli.attend import Attendance
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add what is asked, how long it may take, and the command."""
+    add_wait_flags(parser, follow=False)
+    add_output_flags(parser, RENDERERS)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="append the report, for kvguard history")
+    add_objective_flags(parser)
+    parser.add_argument("words", nargs="+", metavar="-- COMMAND", help="the command, as: -- vllm serve MODEL")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; with `--until` the status is the verdict's, without it the command's own.
+
+    Reports without a file go to stderr: stdout is the command's.
+    """
+    from kvguard.cli.answer import answer
+    from kvguard.cli.attend import attend
+    from kvguard.cli.progress import Progress
+    from kvguard.cli.records import last_ready
+
+    places = () if arguments.quiet and not arguments.format else destinations(arguments, RENDERERS)
+    gate = (arguments.until or Until.READY) if waits(arguments) else None
+    slo = slo_from(arguments)
+    progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
+
+    def tell(verdict: Verdict) -> int:
+        return answer(verdict, places, arguments.record, page=sys.stderr)
+
+    if gate is None:
+        return attend(arguments.words, slo, progress, on_answer=tell).status_of_command
+    asked = replace(slo, require_ready=True) if gate is Until.READY else slo
+    ended = attend(arguments.words, asked, progress, gate=gate, timeout=arguments.timeout)
+    status = answer(ended.verdict, places, arguments.record, arguments.timeout if ended.timed_out else None, sys.stderr)
+    return _status(ended, status)
+
+
+def _status(ended: "Attendance", status: int) -> int:
+    """The verdict's status, unless we were told to end, or the command ended before there was an answer."""
+    if ended.signalled is not None:
+        return signal_status(ended.signalled)
+    if ended.verdict.outcome is Outcome.UNKNOWN and not ended.timed_out and ended.status_of_command != 0:
+        what = f"kvguard: the command ended with status {ended.status_of_command} before there was an answer"
+        print(what, file=sys.stderr)
+        return exit_status.MISSED
+    return status
+
+
+def signal_status(number: int) -> int:
+    """What a shell reports of a process that a signal ended."""
+    return 128 + signal.Signals(number)
