@@ -1,7 +1,7 @@
 """The chart's own Deployment as a pod that podman can play: both containers as rendered, with a replayed log for vLLM.
 
-What podman 4.3 cannot do is left out (native sidecars, probes without systemd, seccomp by name, ports without a network) or stood in for (the
-model's server); mounts, users, read-only roots, dropped capabilities, the wrapper and the guard's arguments are the chart's.
+Left out is what podman 4.3 cannot do: native sidecars, probes without systemd, seccomp by name, ports.
+Mounts, users, read-only roots, dropped capabilities, the wrapper and the guard's arguments are the chart's.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Stands in for vLLM: prints the log of a real start at the speed at which it was printed, then serves or ends as it did.
+"""Stands in for vLLM: prints the log of a real start at the speed at which it was printed, and ends as it did.
 
     replay.py LOG [ARGUMENT ...]      (vLLM's own arguments are taken and ignored)
 

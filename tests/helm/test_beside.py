@@ -8,6 +8,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 import yaml
+
 from tests.helm.conftest import CHART, HELMS, ROOT, objects_of, rendered, run
 
 SNIPPETS = ROOT / "helm/snippets"

@@ -2,6 +2,7 @@
 
 import kubernetes_validate
 import pytest
+
 from tests.helm.conftest import CHART, CI_VALUES, HELMS, KUBE_VERSIONS, ROOT, helm_arguments, objects_of, rendered, run
 
 # the Job's vLLM is a native sidecar: the chart refuses to make it for older clusters

@@ -4,6 +4,7 @@ import json
 
 import promql_parser
 import pytest
+
 from tests.helm.conftest import CHART, HELMS
 
 DASHBOARD = json.loads((CHART / "dashboards/kvguard.json").read_text())

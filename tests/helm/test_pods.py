@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+
 from tests.helm.conftest import CHART, CI_VALUES, containers, pod_specs, run
 
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -5,6 +5,7 @@ from pathlib import Path
 import promql_parser
 import pytest
 import yaml
+
 from tests.helm.conftest import CHART, HELMS, ROOT, run
 
 FILES = [CHART / "rules/recording.yaml", CHART / "rules/alerts.yaml"]

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 import yaml
 from helm.generate import generated
-from tests.helm.conftest import CHART, CI_VALUES, HELMS, ROOT, run
 
 from kvguard.slo.file import read_settings
 from kvguard.slo.keys import KEYS
+from tests.helm.conftest import CHART, CI_VALUES, HELMS, ROOT, run
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())

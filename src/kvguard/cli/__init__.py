@@ -17,6 +17,7 @@ from kvguard.version import __version__
 COMMANDS: dict[str, str] = {
     "check": "judge a start by its log, and say so by the exit status",
     "explain": "say which line of a log told what, and which look like capacity and told nothing",
+    "fleet": "all guards that a Prometheus scrapes, the odd ones first",
     "formats": "show the wordings that kvguard knows, and what they were tested with",
     "history": "draw recorded checks over time and versions",
     "inspect": "show what a log says of its newest start, without judging it",
