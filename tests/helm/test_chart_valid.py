@@ -1,5 +1,8 @@
 """What others' tools say of the chart: both Helms, the API's schemas, yamllint; for every values file in ci/."""
 
+import functools
+import json
+
 import kubernetes_validate
 import pytest
 
@@ -13,6 +16,12 @@ WITHOUT_SCHEMA = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
 
 def versions_of(values: str) -> list[str]:
     return [version for version in KUBE_VERSIONS if not (values in SINCE_1_29 and version < "1.29")]
+
+
+@functools.cache
+def validate_once(item: str, kube: str) -> None:
+    """Many values files make the same object, and each look costs the reading of the whole schema."""
+    kubernetes_validate.validate(json.loads(item), kube, strict=True)
 
 
 CASES = [(values, version) for values in CI_VALUES for version in versions_of(values)]
@@ -36,7 +45,7 @@ def test_both_helms_make_the_same_objects(values: str) -> None:
 def test_every_object_fits_the_api_of_that_version(values: str, kube: str) -> None:
     for item in objects_of(rendered(values, kube, "helm4", ())):
         if item["kind"] not in WITHOUT_SCHEMA:
-            kubernetes_validate.validate(item, kube, strict=True)
+            validate_once(json.dumps(item), kube)
 
 
 def test_the_validator_would_have_caught_a_native_sidecar_before_its_time(render) -> None:  # type: ignore[no-untyped-def]
