@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     pool("--gpu-memory-utilization", type=float, metavar="F", help="share that vLLM may use (default: the release's)")
     pool("--weights", type=_size, metavar="SIZE", help="weights on one rank, as vLLM prints them")
     pool("--quantization", metavar="Q", help="of the weights: awq, gptq, fp8, nvfp4, …")
+    pool("--from-log", metavar="LOG", help="the parts and flags that a start on that machine measured")
     pool("--reserve", type=_size, metavar="SIZE", help="all that is neither weights nor cache (default: an estimate)")
     engine = parser.add_argument_group("engine").add_argument
     engine("--vllm-version", metavar="V", help="whose rules hold (default: the newest that was tested)")
@@ -58,22 +59,28 @@ _CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
     from kvguard.cli import plan_request as request
+    from kvguard.cli.plan_from_log import read_start
     from kvguard.cli.plan_inputs import read_model_input
     from kvguard.kvcache.plan import make_plan
 
     model = read_model_input(arguments.config)
+    start = None if arguments.from_log is None else read_start(arguments.from_log)
+    taken = () if start is None else request.take_flags(arguments, start)
     options = request.options_of(arguments)
     read = request.layer_reader(arguments, model)
     layers = read(options)
-    pool = request.pool_of(arguments, model, layers, options)
+    if start is None:
+        pool = request.pool_of(arguments, model, layers, options)
+    else:
+        pool = request.measured_pool(arguments, model, layers, options, start)
     total = None if arguments.gpu_memory is None else arguments.gpu_memory.high
     plan = make_plan(layers, options, pool, request.workload_of(arguments), total)
-    plan = request.with_card_note(plan, arguments.gpu_memory)
+    plan = request.with_notes(plan, arguments.gpu_memory, taken)
     target = request.target_of(arguments, plan)
     outcome = None if target is None else _outcome(plan, target)
     levers: tuple[Lever, ...] = ()
     if target is not None and outcome != "pass":
-        levers = _levers(request.facts_of(arguments, model, read, options, plan), target)
+        levers = _levers(request.facts_of(arguments, model, read, options, plan, start), target)
     _print(arguments, plan, target, outcome, levers)
     return _status(plan, outcome)
 

@@ -6,15 +6,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from kvguard.cli.plan_from_log import MeasuredStart
 from kvguard.cli.plan_inputs import ModelInput, read_model_input
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.architectures import read_model, with_drafter
-from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated_reserve
+from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated_reserve, measured_budget
 from kvguard.kvcache.layers import ModelLayers
+from kvguard.kvcache.layout import lay_out
 from kvguard.kvcache.levers import Facts, Target
 from kvguard.kvcache.options import Assumption, Options, Serving, resolve
 from kvguard.kvcache.plan import Plan, PoolInput
+from kvguard.kvcache.pool import recover_blocks
 from kvguard.kvcache.releases import parse_release
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.kvcache.workload import Workload
@@ -103,6 +106,48 @@ def layer_reader(arguments: argparse.Namespace, model: ModelInput) -> Callable[[
     return read
 
 
+def take_flags(arguments: argparse.Namespace, start: MeasuredStart) -> tuple[Assumption, ...]:
+    """Put the flags of a measured start where the command line has none, and say so."""
+    taken = []
+    for name, value in start.flags.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, str(value) if name == "max_model_len" else value)
+            taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), "as in the log"))
+    return tuple(taken)
+
+
+def measured_pool(
+    arguments: argparse.Namespace, model: ModelInput, layers: ModelLayers, options: Options, start: MeasuredStart
+) -> PoolInput:
+    """The pool of the machine that a log was written on, with other weights or another utilisation where given.
+
+    Raises:
+        ConfigError: another pool besides, or a log that does not tell the size of its cache.
+    """
+    if arguments.kv_cache_memory_bytes or arguments.num_gpu_blocks_override is not None or arguments.gpu_memory:
+        raise ConfigError("--from-log: give at most one pool; the log is one")
+    serving, _ = resolve(options, layers)
+    changed = arguments.weights is not None or arguments.quantization is not None
+    weights = weights_of(arguments, model, layers, serving) if changed else None
+    budget = measured_budget(start.parts, arguments.gpu_memory_utilization, weights)
+    if budget is not None:
+        return PoolInput((budget.kv_cache.bytes,), None, budget)
+    blocks = start.gpu_blocks or _recovered(layers, options, start)
+    if blocks is not None and not changed and arguments.gpu_memory_utilization is None:
+        return PoolInput(None, blocks, None)
+    raise ConfigError(
+        f"--from-log {arguments.from_log}: the log does not say how the card's memory is split; give --gpu-memory, "
+        "--weights and --reserve"
+    )
+
+
+def _recovered(layers: ModelLayers, options: Options, start: MeasuredStart) -> int | None:
+    """The fewest blocks that print the log's figures, where it names tokens and concurrency but no blocks."""
+    layout = lay_out(layers, resolve(options, layers)[0])
+    counts = recover_blocks(layout, start.tokens, start.concurrency)
+    return None if counts is None else counts[0]
+
+
 def pool_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLayers, options: Options) -> PoolInput:
     """What the pool is made of.
 
@@ -176,24 +221,27 @@ def facts_of(
     read: Callable[[Options], ModelLayers],
     options: Options,
     plan: Plan,
+    start: MeasuredStart | None,
 ) -> Facts:
     """What the levers work on."""
     serving, budget, low = plan.layout.serving, plan.pool.budget, plan.low
     settled = replace(options, max_model_len=serving.max_model_len, auto_max_model_len=False)
-    weights = None if budget is None or budget.weights is None else budget.weights.bytes
     quantized = (arguments.quantization or declared_method(model.config)) in QUANTIZED_BITS
-    lighter = None
-    if weights is not None and not quantized:
-        lighter = estimate_weights(model.config, plan.layout.model, serving, "awq")
+    weights = _estimated(model, plan, arguments.quantization)
+    if budget is not None and budget.weights is not None:
+        weights = budget.weights.bytes
     return Facts(
-        kv_cache_bytes=_tightest(plan.pool),
+        kv_cache_bytes=_tightest(plan),
         concurrency=None if low is None or plan.high is None else _concurrency(plan),
         max_model_len=serving.max_model_len,
         total_bytes=None if budget is None or budget.total is None else budget.total.bytes,
         utilization=None if budget is None else budget.utilization,
         weights_bytes=weights,
         quantized=quantized,
-        quantized_weights_bytes=lighter,
+        quantized_weights_bytes=None if quantized else _estimated(model, plan, "awq"),
+        free_share=None if start is None else start.free_share,
+        graph_bytes=None if start is None else start.parts.cuda_graphs,
+        graph_estimate_gap_bytes=None if start is None else start.graph_estimate_gap_bytes,
         kv_cache_dtype=serving.kv_cache_dtype,
         tensor_parallel_size=serving.tp,
         data_parallel_size=serving.dp,
@@ -204,10 +252,21 @@ def facts_of(
     )
 
 
-def _tightest(pool: PoolInput) -> Interval | None:
-    if pool.stage_bytes is None or pool.override is not None:
+def _estimated(model: ModelInput, plan: Plan, quantization: str | None) -> Interval | None:
+    try:
+        return estimate_weights(model.config, plan.layout.model, plan.layout.serving, quantization)
+    except ConfigError:  # a config without the sizes: the lever is then a direction
         return None
-    return Interval(min(size.low for size in pool.stage_bytes), min(size.high for size in pool.stage_bytes))
+
+
+def _tightest(plan: Plan) -> Interval | None:
+    """Bytes of the cache on the tightest rank; of a given number of blocks, what so many cost."""
+    if plan.pool.override is not None:
+        return Interval.exact(plan.pool.override * plan.layout.bytes_per_block)
+    if plan.pool.stage_bytes is None:
+        return None
+    sizes = plan.pool.stage_bytes
+    return Interval(min(size.low for size in sizes), min(size.high for size in sizes))
 
 
 def _concurrency(plan: Plan) -> Interval | None:
@@ -216,12 +275,16 @@ def _concurrency(plan: Plan) -> Interval | None:
     return None if low is None or high is None else Interval(low, high)
 
 
-def with_card_note(plan: Plan, card: Interval | None) -> Plan:
-    """The plan with a note where the card's size is a name: a "24GB" card shows 22.05 to 23.6 GiB."""
-    if card is None or not card.is_exact or (card.low % 10**9 and card.low % GIB):
-        return plan
-    why = "a card's nominal size; give the total that vLLM or nvidia-smi shows"
-    return replace(plan, assumptions=(*plan.assumptions, Assumption("gpu_memory", int(card.low), why)))
+def with_notes(plan: Plan, card: Interval | None, taken: tuple[Assumption, ...]) -> Plan:
+    """The plan with what was taken from a log, and a note where the card's size is a name.
+
+    A "24GB" card shows 22.05 to 23.6 GiB.
+    """
+    notes = (*taken, *plan.assumptions)
+    if card is not None and card.is_exact and not (card.low % 10**9 and card.low % GIB):
+        why = "a card's nominal size; give the total that vLLM or nvidia-smi shows"
+        notes = (*notes, Assumption("gpu_memory", int(card.low), why))
+    return replace(plan, assumptions=notes)
 
 
 def options_in_force(arguments: argparse.Namespace, plan: Plan) -> dict[str, object]:

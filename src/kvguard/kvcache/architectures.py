@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache.context import context_of
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, NoCache, State
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Options
@@ -248,7 +249,7 @@ def read_model(config: ModelConfig, options: Options) -> ModelLayers:
         layers=layers + _drafter(layers, count, options.draft_layers),
         decoder_layers=count,
         attention_heads=_heads(config, layers),
-        derived_max_model_len=config.derived_max_model_len,
+        context=context_of(config, options.vllm_version),
         dtype=config.dtype,
         encoder_tokens=config.optional(1500, "max_source_positions") if cross else None,
         mamba_chunk=recurrent.mamba_chunk(config, options.vllm_version),

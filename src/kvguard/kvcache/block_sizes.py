@@ -33,7 +33,7 @@ def cache_specs(model: ModelLayers, serving: Serving) -> tuple[tuple[Layer, Cach
     for layer in model.layers:
         if isinstance(layer, Attention):
             specs.append((layer, attention_spec(layer, serving, _attention_block(layer, serving, sizes.attention))))
-        elif isinstance(layer, State):
+        elif isinstance(layer, State) and serving.engine == "v1":  # V0 keeps states outside its pool
             page = sizes.state_page or state_bytes(layer, serving)
             specs.append((layer, state_spec(layer, serving, sizes.state, page)))
     return tuple(specs)
@@ -91,7 +91,7 @@ def _state_block(serving: Serving, attention: int) -> int:
     """Tokens that one state's block stands for: all of a request, unless states are kept on the way."""
     if serving.mamba_cache_mode in ("align", "all"):
         return serving.mamba_block_size or attention
-    return serving.mamba_block_size or serving.max_model_len or 1
+    return serving.mamba_block_size or serving.max_model_len
 
 
 def _attention_block(layer: Attention, serving: Serving, block: int) -> int:

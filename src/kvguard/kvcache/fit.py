@@ -46,7 +46,7 @@ def check_fit(layout: Layout, stage_bytes: Sequence[int], override: int | None) 
         override: --num-gpu-blocks-override, where given.
     """
     length = layout.serving.max_model_len
-    if length is None or not layout.groups:
+    if not layout.groups:
         return None
     if layout.serving.engine == "v0":
         return _check_v0(layout, stage_bytes, override, length)
@@ -107,12 +107,8 @@ def _first_group_only(groups: Sequence[object], bytes_per_block: int, layout: La
 
 
 def _layer_by_layer(stage: Stage, layout: Layout, length: int) -> int:
-    """To 0.13: each layer's own need, before groups are padded."""
-    return sum(
-        startup_blocks(spec, length, layout.serving) * spec.page_bytes
-        for group in stage.groups
-        for spec, _ in zip(group.specs, group.layers, strict=False)
-    )
+    """To 0.13: each layer's own need, before layers are kept in full, pages unified and groups padded."""
+    return sum(startup_blocks(spec, length, layout.serving) * spec.page_bytes for spec in stage.specs)
 
 
 def _longest(check: _Check, ceiling: int) -> int:

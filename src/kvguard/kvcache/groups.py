@@ -18,11 +18,15 @@ Placed = tuple[Layer, CacheSpec]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers that share one block table. `specs` has one entry a layer; they differ only in a group of mixed pages."""
+    """Layers that share one block table. `specs` has one entry a layer; they differ only in a group of mixed pages.
+
+    `charged_bytes` stands for the group's bytes where vLLM charges a stage for layers that it does not hold.
+    """
 
     layers: tuple[Layer, ...]
     specs: tuple[CacheSpec, ...]
     mixed: bool = False
+    charged_bytes: int | None = None
 
     @property
     def spec(self) -> CacheSpec:
@@ -32,13 +36,19 @@ class Group:
     @property
     def bytes_per_block(self) -> int:
         """Bytes that one block id takes in this group's own layers."""
-        return sum(spec.page_bytes for spec in self.specs)
+        return self.charged_bytes if self.charged_bytes is not None else sum(spec.page_bytes for spec in self.specs)
 
-    def on(self, indices: range) -> "Group":
-        """The part of the group on one pipeline stage; keeps the spec even where no layer is left."""
+    def on(self, indices: range, release: Release) -> "Group":
+        """The part of the group on one pipeline stage; keeps the spec even where no layer is left.
+
+        Before 0.17 a stage is charged for all layers of a group of mixed pages (its spec was not projected).
+        """
         kept = [(layer, spec) for layer, spec in zip(self.layers, self.specs, strict=True) if layer.index in indices]
         specs = tuple(spec for _, spec in kept)
-        return replace(self, layers=tuple(layer for layer, _ in kept), specs=specs or self.specs[:1])
+        charged = self.bytes_per_block if self.mixed and release < releases.FIT_PER_STAGE else None
+        return replace(
+            self, layers=tuple(layer for layer, _ in kept), specs=specs or self.specs[:1], charged_bytes=charged
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +99,11 @@ def form_groups(placed: Sequence[Placed], serving: Serving) -> Grouping:
     if serving.engine == "v0":
         return Grouping((_one_group(placed),))
     if not serving.hybrid_manager:
-        placed = _kept_in_full(placed)
+        placed = _kept_in_full(placed, serving.release)
     if _uniform(placed, serving.release):
         return Grouping((_one_group(placed),))
+    if not serving.hybrid_manager:
+        raise ConfigError("without the hybrid KV-cache manager vLLM refuses this mixture of layers and block sizes")
     try:
         unified = _unify_pages(placed, serving.release)
     except ConfigError:
@@ -123,8 +135,11 @@ def _uniform(placed: Sequence[Placed], release: Release) -> bool:
     )
 
 
-def _kept_in_full(placed: Sequence[Placed]) -> Sequence[Placed]:
-    """Without the hybrid manager, sliding and chunked layers beside full ones keep every token."""
+def _kept_in_full(placed: Sequence[Placed], release: Release) -> Sequence[Placed]:
+    """Without the hybrid manager, sliding and chunked layers beside full ones keep every token.
+
+    From 0.27 they take the full layers' block size too.
+    """
     families = {spec.family for _, spec in placed}
     if "full" not in families or len(families) == 1:
         return placed
@@ -133,7 +148,8 @@ def _kept_in_full(placed: Sequence[Placed]) -> Sequence[Placed]:
     def promote(spec: CacheSpec) -> CacheSpec:
         if spec.family == "full" or spec.window is None:
             return spec
-        return replace(spec.resized(block), kind="full_attention", window=None, family="full", splits_tokens=True)
+        same = spec.resized(block) if release >= releases.FULL_FALLBACK else spec
+        return replace(same, kind="full_attention", window=None, family="full", splits_tokens=True)
 
     return [(layer, promote(spec)) for layer, spec in placed]
 
@@ -170,7 +186,7 @@ def _full_fallback(placed: Sequence[Placed], release: Release) -> Sequence[Place
     sliding = any(spec.kind == "sliding_window" for _, spec in placed)
     if release < releases.FULL_FALLBACK or not (latent and sliding):
         return None
-    kept = _kept_in_full(placed)
+    kept = _kept_in_full(placed, release)
     return kept if _uniform(kept, release) else None
 
 

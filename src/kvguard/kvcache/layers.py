@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kvguard.kvcache.context import Context
+
 
 class LayerKind(StrEnum):
     """What a layer keeps. The attention kinds carry vLLM's own names (v1/kv_cache_interface.py)."""
@@ -82,7 +84,7 @@ class ModelLayers:
     layers: tuple[Layer, ...]
     decoder_layers: int
     attention_heads: int
-    derived_max_model_len: int | None
+    context: Context
     dtype: str
     encoder_tokens: int | None = None
     mamba_chunk: int | None = None

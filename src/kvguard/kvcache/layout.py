@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from math import lcm
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache import releases
 from kvguard.kvcache.block_sizes import block_sizes, cache_specs
 from kvguard.kvcache.groups import Group, Grouping, form_groups
 from kvguard.kvcache.layers import LayerKind, ModelLayers
 from kvguard.kvcache.options import Serving
-from kvguard.kvcache.stages import Stage, split_stages
+from kvguard.kvcache.stages import Stage, in_stage_order, split_stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,9 @@ class Layout:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups, as the scheduler sees them."""
-        return self.grouping.groups
+        """The groups, as the scheduler sees them: before 0.11.0 those that the first stage formed of its own layers."""
+        alone = len(self.stages) == 1 or self.serving.release >= releases.GROUPS_FORMED_GLOBALLY
+        return self.grouping.groups if alone or self.serving.engine == "v0" else self.stages[0].groups
 
     @property
     def bytes_per_block(self) -> int:
@@ -56,7 +58,7 @@ def lay_out(model: ModelLayers, serving: Serving) -> Layout:
     Raises:
         ConfigError: a combination that vLLM refuses, with the reason.
     """
-    placed = cache_specs(model, serving)
+    placed = in_stage_order(cache_specs(model, serving), model.decoder_layers, serving)
     _check_windows(model, serving)
     grouping = form_groups(placed, serving)
     stages = split_stages(placed, grouping, model.decoder_layers, serving)

@@ -11,10 +11,11 @@ from itertools import combinations
 from math import floor
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache.fit import check_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Options, resolve
-from kvguard.kvcache.pool import max_concurrency, pool_blocks
+from kvguard.kvcache.pool import blocks_per_request, max_concurrency, pool_blocks
 from kvguard.kvcache.workload import Workload, serve
 from kvguard.units import Interval
 
@@ -120,7 +121,10 @@ def _figure(layout: Layout, facts: Facts, target: Target, kv_cache_bytes: float)
         service = serve(layout, blocks, facts.workload)
         held = min(service.concurrency, layout.serving.max_num_seqs)
         return held if service.limited_by == "request_exceeds_pool" else held * facts.data_parallel_size
-    return max_concurrency(layout, blocks) or 0.0
+    figure, length = max_concurrency(layout, blocks) or 0.0, layout.serving.max_model_len
+    if check_fit(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages), None) is None:
+        return figure
+    return min(figure, (blocks - 1) / blocks_per_request(layout, length))  # the start itself would be refused
 
 
 def layout_of(facts: Facts) -> Layout | None:
@@ -152,6 +156,8 @@ def rank_levers(facts: Facts, target: Target, changes: Sequence[Change]) -> tupl
         facts: what is known.
         target: what is to be met.
         changes: the candidates, from `changes.py`.
+
+    Pairs are looked for where no single lever does it without giving up length or adding cards.
     """
     singles = [_lever(facts, target, change) for change in changes]
     alone = [lever for lever in singles if lever.meets]

@@ -10,20 +10,7 @@ from kvguard.errors import ConfigError
 _TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model_config")
 """Where multi-modal configs keep the language model; the first that is an object with layers is taken."""
 
-_LENGTH_KEYS = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "model_max_length",
-    "max_target_positions",
-    "max_sequence_length",
-    "max_seq_length",
-    "seq_len",
-)
 _DTYPE_KEYS = ("dtype", "torch_dtype")
-_ROPE_WITHOUT_FACTOR = frozenset({"default", "su", "longrope", "llama3", "mrope", "proportional"})
-"""RoPE kinds whose factor does not lengthen the context beyond the config's figure (vLLM's config/model.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +73,6 @@ class ModelConfig:
                 if section.get(name):
                     return str(section[name]).removeprefix("torch.")
         return "float32"
-
-    @property
-    def derived_max_model_len(self) -> int | None:
-        """The context length that the config promises, in tokens; None where it names none."""
-        lengths = [value for name in _LENGTH_KEYS if isinstance(value := self.text.get(name), int)]
-        if not lengths:
-            return None
-        scaling = self.get("rope_scaling", "rope_parameters")
-        return _stretched(min(lengths), scaling if isinstance(scaling, Mapping) else {}, self.model_type)
-
-
-def _stretched(length: int, scaling: Mapping[str, Any], model_type: str) -> int:
-    """The length after RoPE scaling; YaRN counts from the length before it (vLLM's config/model.py)."""
-    kind = scaling.get("rope_type", scaling.get("type"))
-    if kind is None or kind in _ROPE_WITHOUT_FACTOR or model_type.startswith("gemma3"):
-        return length
-    base = scaling.get("original_max_position_embeddings", length) if kind == "yarn" else length
-    return int(base * float(scaling.get("factor", 1.0)))
 
 
 def parse_model_config(text: str, source: str) -> ModelConfig:

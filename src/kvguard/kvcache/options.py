@@ -56,7 +56,7 @@ class Serving:
 
     release: Release
     engine: str
-    max_model_len: int | None
+    max_model_len: int
     dtype: str
     block_size: int
     kv_cache_dtype: str
@@ -161,6 +161,8 @@ def resolve(
     check_release(options)
     assumed: list[Assumption] = []
     release = options.vllm_version
+    if options.vllm_version is _DEFAULTS.vllm_version:
+        assumed.append(Assumption("vllm_version", str(release), "the newest that was tested"))
     engine = options.engine or ("v1" if release >= releases.V1_BY_DEFAULT else "v0")
     batched, seqs = _batch_defaults(options, total_gpu_bytes, assumed)
     prefix_caching = _prefix_caching(options, model, engine)
@@ -179,7 +181,7 @@ def resolve(
         pcp=options.prefill_context_parallel_size,
         dp=options.data_parallel_size,
         max_num_batched_tokens=batched,
-        encoder_budget=options.max_num_encoder_input_tokens or batched,
+        encoder_budget=options.max_num_encoder_input_tokens or _encoder_budget(release, model, batched),
         max_num_seqs=seqs,
         async_scheduling=_async_scheduling(options),
         new_runner=_new_runner(release, model),
@@ -193,6 +195,7 @@ def resolve(
         speculative_tokens=options.num_speculative_tokens,
     )
     _check_parallelism(serving, model)
+    _check_cross_attention(serving, model)
     return serving, assumed
 
 
@@ -207,12 +210,14 @@ def _dtype(options: Options, model: ModelLayers) -> str:
     return str(options.dtype)
 
 
-def _max_model_len(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int | None:
+def _max_model_len(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int:
     if options.max_model_len is not None:
         return options.max_model_len
-    if model.derived_max_model_len is not None and not options.auto_max_model_len:
-        assumed.append(Assumption("max_model_len", model.derived_max_model_len, "the model config's own length"))
-    return model.derived_max_model_len
+    if options.auto_max_model_len:
+        return model.context.default
+    why = "the model config's own length" if model.context.longest else "vLLM's default: the config names no length"
+    assumed.append(Assumption("max_model_len", model.context.default, why))
+    return model.context.default
 
 
 def _block_size(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int:
@@ -271,6 +276,12 @@ def _async_scheduling(options: Options) -> bool:
     return options.vllm_version >= Release(0, 14, 0)
 
 
+def _encoder_budget(release: Release, model: ModelLayers, batched: int) -> int:
+    """What cross-attention reserves: the scheduler's budget; in 0.10.2 the longest input of the model itself."""
+    own = model.encoder_tokens if release < releases.MIXED_PAGES_IN_ONE_GROUP else None
+    return own or batched
+
+
 def _new_runner(release: Release, model: ModelLayers) -> bool:
     """Model Runner V2: for all from 0.29, before only for dense models without states (config/vllm.py)."""
     return release >= releases.NEW_RUNNER or not (model.is_moe or model.keeps_states)
@@ -318,6 +329,15 @@ def _hybrid_manager(options: Options, model: ModelLayers, engine: str) -> bool:
         kept = releases.CHUNKED_LAYERS_KEPT_IN_FULL <= release < releases.CHUNKED_LAYERS_FREED
         return not kept and not options.num_speculative_tokens
     return True
+
+
+def _check_cross_attention(serving: Serving, model: ModelLayers) -> None:
+    if model.encoder_tokens is None or (serving.engine == "v1" and serving.release >= releases.DCP_EXISTS):
+        return
+    raise ConfigError(
+        f"{model.architecture}: cross-attention is planned from vLLM {releases.DCP_EXISTS} on (V1); "
+        "older engines keep its blocks apart"
+    )
 
 
 def _check_parallelism(serving: Serving, model: ModelLayers) -> None:

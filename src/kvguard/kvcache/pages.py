@@ -89,16 +89,18 @@ def state_bytes(layer: State, serving: Serving) -> int:
 def attention_spec(layer: Attention, serving: Serving, block_size: int) -> CacheSpec:
     """An attention layer's cache at this block size."""
     page = token_bytes(layer, serving) * block_size
-    latent = layer.kind in _LATENT
+    kind = LayerKind.MLA if layer.kind in _LATENT else layer.kind
+    if serving.engine == "v0" and kind is not LayerKind.MLA:
+        kind = LayerKind.FULL  # V0 gives sliding layers blocks for every token
     return CacheSpec(
-        kind=LayerKind.MLA.value if latent else layer.kind.value,
+        kind=kind.value,
         block_size=block_size,
         page_bytes=page,
         raw_bytes=page,
-        window=layer.window,
+        window=None if kind in _FULL_FAMILY else layer.window,
         shape=(max(1, layer.kv_heads // serving.tp), layer.head_size, layer.head_size_v, layer.row_bytes or 0),
-        family="full" if layer.kind in _FULL_FAMILY else f"{layer.kind.value}:{layer.window}",
-        splits_tokens=layer.kind in _FULL_FAMILY,
+        family="full" if kind in _FULL_FAMILY else f"{kind.value}:{layer.window}",
+        splits_tokens=kind in _FULL_FAMILY,
     )
 
 

@@ -85,7 +85,7 @@ def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -
     blocks, stage = pool_blocks(layout, available)
     if pool.override is not None:
         blocks = pool.override
-    ceiling = max(layout.model.derived_max_model_len or _NO_CEILING, layout.serving.max_model_len or 0)
+    ceiling = max(layout.model.context.longest or _NO_CEILING, layout.serving.max_model_len)
     return End(
         pool=describe_pool(layout, blocks),
         limiting_stage=stage,
@@ -97,7 +97,7 @@ def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -
 
 def _refusal(layout: Layout, available: Sequence[int], override: int | None) -> Refusal | None:
     """The config is checked before any memory is: a length beyond the model's own is refused first."""
-    asked, derived = layout.serving.max_model_len, layout.model.derived_max_model_len
+    asked, derived = layout.serving.max_model_len, layout.model.context.longest
     if asked is not None and derived is not None and asked > derived:
         printed = f"User-specified max_model_len ({asked}) is greater than the derived max_model_len"
         return Refusal("invalid_config", None, None, None, derived, printed)

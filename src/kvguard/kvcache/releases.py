@@ -40,6 +40,7 @@ OLDEST = Release(0, 6, 3)
 # Each name says what holds from that release on. Where vLLM's own source shows it, the file is named.
 V1_BY_DEFAULT = Release(0, 8, 0)
 V1_EXISTS = Release(0, 7, 0)
+DEVICE_IN_SMALL_LETTERS = Release(0, 7, 3)  # executor_base.py: "# cuda blocks"
 V0_GONE = Release(0, 11, 0)
 MLA_EXISTS = Release(0, 7, 0)  # V0 then caches the latent once; V1 counted it twice up to 0.7.3 (vllm#14462)
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)

@@ -71,7 +71,7 @@ def _group(bucket: Bucket, layout: Layout) -> Json:
         "page_bytes": first.bytes_per_block if first.mixed else spec.page_bytes,
         "state_bytes": spec.raw_bytes if spec.is_state else None,
         "window": spec.window,
-        "blocks_per_request": None if length is None else startup_blocks(spec, length, layout.serving),
+        "blocks_per_request": startup_blocks(spec, length, layout.serving),
     }
 
 
@@ -107,7 +107,7 @@ def _capacity(plan: Plan) -> Json | None:
         "usable_blocks": _ends(plan, lambda end: max(0, end.pool.blocks - 1)),
         "max_concurrency": _ends(plan, lambda end: end.pool.concurrency),
         "kv_cache_tokens": _ends(plan, lambda end: end.pool.tokens),
-        "blocks_per_request": None if length is None else blocks_per_request(plan.layout, length),
+        "blocks_per_request": blocks_per_request(plan.layout, length),
         "limiting_stage": plan.low.limiting_stage,
         "printed": None if silent else _ends(plan, lambda end: list(end.pool.printed)),
         "total_kv_cache_tokens": _ends(plan, lambda end: end.pool.tokens * engines),

@@ -128,7 +128,7 @@ def _capacity(plan: Plan, low: End, high: End, page: Terminal) -> list[str]:
     serving = plan.layout.serving
     rows = [("blocks", _span(low, high, lambda end: end.pool.blocks), "of which one is vLLM's null block")]
     rows.append(("tokens", _span(low, high, lambda end: end.pool.tokens), "as this release prints them"))
-    if serving.max_model_len is not None and low.pool.concurrency is not None:
+    if low.pool.concurrency is not None:
         figure = _span(low, high, lambda end: end.pool.concurrency or 0.0, "{:.2f}x")
         rows.append(("concurrency", figure, f"requests of {serving.max_model_len:,} tokens (max_model_len)"))
     if low.largest_max_model_len is not None:

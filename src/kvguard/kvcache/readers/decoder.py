@@ -134,6 +134,8 @@ def gemma3n(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def gemma4(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     """Two geometries: wide global heads and narrow local ones (gemma4.py); the last layers may share."""
+    if config.get("per_layer_config") is not None:
+        return sharing_tail(config, per_layer(config), default=0)
     count, heads, size = layer_count(config), kv_heads(config), head_size(config)
     global_size = config.optional(512, "global_head_dim")
     global_heads = config.optional(heads, "num_global_key_value_heads") if config.get("attention_k_eq_v") else heads
@@ -143,6 +145,19 @@ def gemma4(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
         for i, kind in enumerate(kinds)
     )
     return sharing_tail(config, layers, default=0)
+
+
+def per_layer(config: ModelConfig) -> tuple[Layer, ...]:
+    """Heads that differ by layer, as transformers 5 writes them: the exceptions, by the layer's number."""
+    exceptions = {int(number): changed for number, changed in config.need("per_layer_config").items()}
+    heads, size = kv_heads(config), head_size(config)
+    kinds = layer_kinds(config, layer_count(config), every(6, "sliding_window_pattern"))
+    layers = []
+    for i, kind in enumerate(kinds):
+        own = exceptions.get(i, {})
+        widths = (int(own.get("num_key_value_heads", heads)), int(own.get("head_dim", size)))
+        layers.append(attention_layer(config, i, kind, *widths))
+    return tuple(layers)
 
 
 def sharing_tail(config: ModelConfig, layers: tuple[Layer, ...], default: int) -> tuple[Layer, ...]:

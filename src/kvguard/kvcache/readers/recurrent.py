@@ -10,6 +10,8 @@ from kvguard.kvcache.readers.heads import attention_heads, head_size, kv_heads, 
 from kvguard.kvcache.readers.latent import latent_layer
 from kvguard.kvcache.releases import CHECKPOINTS_MAMBA2, STATE_CACHE_MODES, Release
 
+_MAMBA = ("mamba", "linear_attention")
+"""How a Mamba layer is called in layer_types: transformers 5 writes the second."""
 _DRAFTS_IN_MAMBA2 = Release(0, 32, 0)  # falcon_h1.py, granitemoehybrid.py, zamba2.py: num_spec
 _DRAFTS_IN_NEMOTRON_H = Release(0, 17, 0)
 
@@ -86,9 +88,9 @@ def bamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def granite_hybrid(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Granite 4: Mamba-2 and attention as listed."""
-    kinds = _listed(config, ("layer_types", "layers_block_type"), ("mamba", "attention", "full_attention"))
-    tensors = _prefixed_mamba2(config, shards) if "mamba" in kinds else ()
-    return tuple(_mamba2(i, tensors, shards) if kind == "mamba" else _full(config, i) for i, kind in enumerate(kinds))
+    kinds = _listed(config, ("layer_types", "layers_block_type"), (*_MAMBA, "attention", "full_attention"))
+    tensors = _prefixed_mamba2(config, shards) if set(_MAMBA) & set(kinds) else ()
+    return tuple(_mamba2(i, tensors, shards) if kind in _MAMBA else _full(config, i) for i, kind in enumerate(kinds))
 
 
 def falcon_h1(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
@@ -110,25 +112,29 @@ def zamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
         config.integer("mamba_d_conv"),
         _drafts(shards, _DRAFTS_IN_MAMBA2),
     )
-    layers: list[Layer] = []
-    for i, kind in enumerate(kinds):
-        layers += [_full(config, i)] if kind == "hybrid" else []
-        layers.append(_mamba2(i, tensors, shards))
-    return tuple(layers)
+    attention = tuple(_full(config, i) for i, kind in enumerate(kinds) if kind == "hybrid")
+    return attention + tuple(_mamba2(i, tensors, shards) for i in range(len(kinds)))
 
 
 def _zamba2_kinds(config: ModelConfig) -> Sequence[str]:
     if config.get("hybrid_layer_ids") is not None:
         hybrid = set(config.need("hybrid_layer_ids"))
         return tuple("hybrid" if i in hybrid else "mamba" for i in range(layer_count(config)))
-    return _listed(config, ("layers_block_type", "layer_types"), ("mamba", "hybrid"))
+    return _listed(config, ("layers_block_type", "layer_types"), (*_MAMBA, "hybrid"))
 
 
 def nemotron_h(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Nemotron-H: one letter a layer; only M (Mamba-2) and * (attention) keep anything."""
     pattern = config.get("hybrid_override_pattern")
     if pattern is None:
-        letters = {"mamba": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
+        letters = {
+            "mamba": "M",
+            "linear_attention": "M",
+            "attention": "*",
+            "full_attention": "*",
+            "mlp": "-",
+            "moe": "E",
+        }
         pattern = "".join(
             letters[kind] for kind in _listed(config, ("layers_block_type", "layer_types"), tuple(letters))
         )

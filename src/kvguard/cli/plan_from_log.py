@@ -1,0 +1,98 @@
+"""`kvguard plan --from-log`: what a start measured on that machine, as the parts and the flags of a plan."""
+
+from dataclasses import dataclass
+
+from kvguard.errors import ConfigError
+from kvguard.guard import Guard
+from kvguard.kvcache.budget import MeasuredParts
+from kvguard.kvcache.dtypes import KV_DTYPES
+from kvguard.sources.blocks import read_blocks
+from kvguard.startup.report import Start
+from kvguard.units import GIB, Interval
+
+_HALF_OF_THE_LAST_PLACE = GIB // 200
+"""Sizes are printed in GiB with two decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredStart:
+    """One start of a log: its parts, its flags by vLLM's names, and its blocks where the log tells them."""
+
+    parts: MeasuredParts
+    flags: dict[str, object]
+    gpu_blocks: int | None
+    tokens: int | None
+    concurrency: Interval | None
+    free_share: float | None
+    graph_estimate_gap_bytes: int | None
+
+
+def read_start(log: str) -> MeasuredStart:
+    """Read the newest start of a log.
+
+    Raises:
+        SourceError: it cannot be read.
+        ConfigError: it holds no start of a vLLM server.
+    """
+    guard = Guard(source=log)
+    for block in read_blocks(log):
+        guard.feed(block)
+    guard.end()
+    if guard.report.start is None:
+        raise ConfigError(f"--from-log {log}: no start of a vLLM server in it; give the log from its beginning")
+    return measured(guard.report.start)
+
+
+def measured(start: Start) -> MeasuredStart:
+    """The same from a start that has been read."""
+    memory, weakest = start.memory, start.capacity.weakest
+    derived = weakest.derived.get("gpu_blocks")
+    blocks = weakest.gpu_blocks if weakest.gpu_blocks is not None else None if derived is None else int(derived.value)
+    utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
+    estimated, used = memory.cuda_graphs_estimated, memory.cuda_graphs
+    return MeasuredStart(
+        parts=MeasuredParts(
+            total=_around(memory.total_gpu),
+            utilization=utilization,
+            weights=_around(weakest.weights_bytes if memory.weights is None else memory.weights),
+            non_torch=_around(memory.non_torch),
+            activation_peak=_around(memory.activation_peak),
+            cuda_graphs=_around(estimated),
+            kv_cache=_around(weakest.kv_cache_bytes if memory.kv_cache is None else memory.kv_cache),
+        ),
+        flags=_flags(start),
+        gpu_blocks=blocks,
+        tokens=weakest.kv_cache_tokens,
+        concurrency=_rounded(weakest.max_concurrency, weakest.rounding.get("max_concurrency", 0.005)),
+        free_share=None if not memory.free or not memory.total_gpu else memory.free / memory.total_gpu,
+        graph_estimate_gap_bytes=None if estimated is None or used is None else estimated - used,
+    )
+
+
+def _around(count: int | None) -> Interval | None:
+    """A printed size with its rounding."""
+    return None if count is None else Interval(count - _HALF_OF_THE_LAST_PLACE, count + _HALF_OF_THE_LAST_PLACE)
+
+
+def _rounded(figure: float | None, half: float) -> Interval | None:
+    return None if figure is None else Interval(figure - half, figure + half)
+
+
+def _flags(start: Start) -> dict[str, object]:
+    """The flags that the start ran with; those that no plan could use are left out."""
+    dtype = (start.kv_cache_dtype or "").removeprefix("torch.")
+    named = {
+        "vllm_version": start.vllm_version,
+        "engine": (start.generation or "").lower() or None,
+        "max_model_len": start.requested_max_model_len or start.max_model_len,
+        "kv_cache_dtype": dtype if dtype in KV_DTYPES or dtype == "auto" else None,
+        "tensor_parallel_size": start.tensor_parallel_size,
+        "pipeline_parallel_size": start.pipeline_parallel_size,
+        "data_parallel_size": start.data_parallel_size,
+        "decode_context_parallel_size": start.decode_context_parallel_size,
+        "block_size": start.block_size,
+        "max_num_seqs": start.max_num_seqs,
+        "max_num_batched_tokens": start.max_num_batched_tokens,
+        "enable_prefix_caching": start.enable_prefix_caching,
+    }
+    return {name: value for name, value in named.items() if value is not None}
