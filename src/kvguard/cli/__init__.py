@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "history": "draw recorded checks over time and versions",
     "inspect": "show what a log says of its newest start, without judging it",
     "run": "start the command itself, judge its start, and stop it once the answer is there",
+    "serve": "follow a log beside vLLM: probes, Prometheus metrics, a status page",
     "slo": "check SLO files, or print their schema",
     "plan": "what a deployment would hold, before it is started",
 }

@@ -1,0 +1,125 @@
+"""`kvguard serve`: the sidecar beside vLLM in its pod; probes, metrics and a status page from its log."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kvguard.cli import exit_status
+from kvguard.cli.objective_flags import add_objective_flags, slo_from
+
+if TYPE_CHECKING:
+    from kvguard.serve.sidecar import Sink
+    from kvguard.sources.source import Source
+
+DEFAULT_LISTEN = ":9400"
+TERMINATION_LOG = Path("/dev/termination-log")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the log, the address, what is written where, and what is asked."""
+    parser.add_argument(
+        "--log",
+        required=True,
+        metavar="PATH",
+        help="the log to follow from its beginning: a file (it may appear later), a named pipe, or - for stdin",
+    )
+    parser.add_argument(
+        "--listen",
+        default=DEFAULT_LISTEN,
+        metavar="ADDR:PORT",
+        help="where to answer; the kubelet and Prometheus come from outside the pod, so the default, %(default)s, is "
+        "every address",
+    )
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="a token that /, /v1/report and /metrics ask for (never the probes); read again as it rotates",
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="append the report of every change of state, a JSON object a line"
+    )
+    parser.add_argument(
+        "--termination-log",
+        type=Path,
+        default=TERMINATION_LOG,
+        metavar="FILE",
+        help="the container's termination message, kept current where the file exists (default: %(default)s)",
+    )
+    add_objective_flags(parser, gate=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM; what is wrong with the call is told before anything begins."""
+    from kvguard.guard import Guard
+    from kvguard.serve.access import TokenFile
+    from kvguard.serve.listening import listen
+    from kvguard.serve.sidecar import Clocks, Sidecar
+    from kvguard.serve.slo_file import SloFile
+
+    token = TokenFile(arguments.token_file) if arguments.token_file else None
+    clocks = Clocks(time.monotonic, time.time)
+    slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
+    source = _source(arguments.log)
+    with listen(arguments.listen) as listening:
+        from kvguard.serve.server import serve
+
+        guard = Guard(slo_file.slo, arguments.log)
+        sidecar = Sidecar(source, guard, slo_file, clocks, _sinks(arguments))
+
+        def build(watched: Any) -> Any:
+            from kvguard.serve.app import create_app
+            from kvguard.serve.sealed import sealed
+
+            return sealed(create_app(watched, clocks.wall, token))
+
+        serve(sidecar, listening, build, write_line)
+    return exit_status.MET
+
+
+def write_line(event: Mapping[str, Any]) -> None:
+    """One JSON object on one line of stderr, with the time; whole, whichever thread writes it."""
+    from kvguard.serve.moments import iso
+
+    line = json.dumps({"time": iso(time.time()), **event}) + "\n"
+    with contextlib.suppress(OSError):  # nobody may listen any more; serving goes on
+        os.write(sys.stderr.fileno(), line.encode())
+
+
+def _sinks(arguments: argparse.Namespace) -> "list[Sink]":
+    from kvguard.serve.evidence import RecordFile, TerminationMessage
+    from kvguard.serve.state_changes import StateLog
+
+    def complain(message: str) -> None:
+        write_line({"event": "problem", "message": message})
+
+    sinks: list[Sink] = [StateLog(write_line)]
+    if arguments.termination_log.exists():
+        sinks.append(TerminationMessage(arguments.termination_log, complain))
+    if arguments.record:
+        sinks.append(RecordFile(arguments.record, time.time, complain))
+    return sinks
+
+
+def _source(name: str) -> "Source":
+    """The source of a log that may appear later, and be unreadable for a while; a directory will never be one.
+
+    Raises:
+        SourceError: a directory.
+    """
+    from kvguard.errors import SourceError
+    from kvguard.sources.blocks import STDIN
+    from kvguard.sources.file import FileSource
+    from kvguard.sources.pipe import PipeSource
+
+    path = Path(name)
+    if path.is_dir():
+        raise SourceError(f"{name}: is a directory: name the log in it")
+    return PipeSource(name) if name == STDIN or path.is_fifo() else FileSource(name)

@@ -1,0 +1,103 @@
+"""The objectives with what was observed and what was asked for, and what would help."""
+
+from kvguard.render.html.hero import outcome_mark
+from kvguard.render.html.markup import Markup, element
+from kvguard.render.quantities import show_observed, show_target
+from kvguard.render.start_facts import place_of
+from kvguard.slo.objectives import Severity, Stage
+from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
+from kvguard.startup.report import CapacityReport
+
+_STAGE_NOTES = {Stage.RUNTIME: "load: shown, never gates", Stage.WORKLOAD: "", Stage.STARTUP: "", Stage.REGRESSION: ""}
+_ENOUGH = {True: "enough alone", False: "not enough alone", None: ""}
+
+
+def checks_section(verdict: Verdict) -> Markup | None:
+    """Each objective as a row of a table."""
+    if not verdict.checks:
+        return None
+    titles = ("objective", "outcome", "observed", "asked for", "where")
+    head = element("tr", [element("th", title, scope="col") for title in titles])
+    return element(
+        "section",
+        element("h2", "Objectives", id="checks"),
+        element(
+            "table",
+            element("thead", head),
+            element("tbody", [_row(check, verdict.report) for check in verdict.checks]),
+            class_="checks stacked",
+        ),
+        aria_labelledby="checks",
+    )
+
+
+def _row(check: CheckResult, report: CapacityReport) -> Markup:
+    note = _STAGE_NOTES[check.stage]
+    said = [check.reason if check.outcome is not Outcome.PASS else "", check.remedy or ""]
+    name = element(
+        "th",
+        element("code", check.objective),
+        element("small", note) if note else None,
+        [element("small", text) for text in said if text],
+        scope="row",
+    )
+    cells = (
+        ("outcome", outcome_mark(check.outcome)),
+        ("observed", show_observed(check)),
+        ("asked for", show_target(check)),
+        ("where", place_of(check.place, report)),
+    )
+    return element("tr", name, [element("td", text, data_title=title) for title, text in cells if text])
+
+
+def levers_section(verdict: Verdict) -> Markup | None:
+    """What to change, the best first: the verdict's own levers, then those of its checks."""
+    levers = list(dict.fromkeys([*verdict.levers, *(one for check in verdict.checks for one in check.levers)]))
+    if not levers:
+        return None
+    return element(
+        "section",
+        element("h2", "What would help", id="levers"),
+        element("ul", [_lever(lever) for lever in levers], class_="levers"),
+        aria_labelledby="levers",
+    )
+
+
+def _lever(lever: Lever) -> Markup:
+    flag = lever.flag if lever.value is None else f"{lever.flag} {lever.value}"
+    badge = element("span", _ENOUGH[lever.enough], class_=f"badge {str(lever.enough).lower()}")
+    return element(
+        "li",
+        element("p", element("code", flag), " ", badge if _ENOUGH[lever.enough] else None),
+        element("p", lever.gives),
+        element("p", f"Price: {lever.price}", class_="note"),
+    )
+
+
+def warnings_section(verdict: Verdict) -> Markup | None:
+    """What does not change a figure but its worth."""
+    visible = [warning for warning in verdict.warnings if warning.severity is not Severity.IGNORE]
+    if not visible:
+        return None
+    items = [
+        element(
+            "li",
+            element("span", warning.severity.value, class_=f"badge {warning.severity}"),
+            " ",
+            element("code", warning.code),
+            " ",
+            warning.message,
+            _place(place_of(warning.place, verdict.report)),
+        )
+        for warning in visible
+    ]
+    return element(
+        "section",
+        element("h2", "Warnings", id="warnings"),
+        element("ul", items, class_="warnings"),
+        aria_labelledby="warnings",
+    )
+
+
+def _place(text: str) -> Markup | None:
+    return element("span", f" {text}", class_="place") if text else None

@@ -1,0 +1,112 @@
+"""The top of the page: the verdict in words, why, and what the gate answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kvguard.render.html.markup import Markup, element, fragment
+from kvguard.render.start_facts import place_of, refusal
+from kvguard.slo.verdict import Outcome, Reason, Verdict
+from kvguard.startup.report import CapacityReport
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What only a running sidecar knows; times as ISO 8601 in UTC."""
+
+    gate_open: bool
+    gate_why: str
+    """Why the gate answers so, where that is not the verdict alone; may be empty."""
+    source: str
+    """What the source is doing, since when, and how fresh it is, in words."""
+    source_fine: bool
+    as_of: str
+    """When this page was made."""
+    slo_problem: str | None
+    """Why the SLO file on disk is not the one in force."""
+    revision: str
+    """Names what the page shows: the same text, the same page."""
+
+
+OUTCOME_WORDS: Mapping[Outcome, str] = MappingProxyType(
+    {Outcome.PASS: "Pass", Outcome.FAIL: "Fail", Outcome.UNKNOWN: "Unknown"}
+)
+_SIGNS: Mapping[Outcome, str] = MappingProxyType({Outcome.PASS: "✓", Outcome.FAIL: "✕", Outcome.UNKNOWN: "?"})
+
+
+def outcome_mark(outcome: Outcome) -> Markup:
+    """The outcome as a sign and a word, never as a colour alone."""
+    sign = element("span", _SIGNS[outcome], class_="sign", aria_hidden="true")
+    return element("span", sign, " ", OUTCOME_WORDS[outcome], class_=f"mark {outcome}")
+
+
+def judged(verdict: Verdict, live: Live | None) -> Markup:
+    """The verdict: its word, the first reason as the headline, the others below, and the gate."""
+    first, *others = verdict.reasons or (Reason("", _all_met(verdict)),)
+    already = {check.reason for check in verdict.checks}
+    rest = [reason for reason in others if reason.message not in already]
+    return element(
+        "section",
+        element(
+            "h1",
+            outcome_mark(verdict.outcome),
+            element("span", " – ", class_="unseen"),
+            element("span", _sentence(first.message), class_="headline"),
+            id="verdict",
+        ),
+        _where(first, verdict.report),
+        _refused(verdict.report),
+        element("ul", [element("li", _sentence(reason.message)) for reason in rest]) if rest else None,
+        _gate(live) if live else None,
+        class_=f"hero {verdict.outcome}",
+        aria_labelledby="verdict",
+    )
+
+
+def shown_only(report: CapacityReport) -> Markup:
+    """The headline of a report that nobody judged."""
+    phase = report.start.phase if report.start else "none"
+    sentence = "What the log says of this start." if report.start else "No start of a vLLM server in this log."
+    return element(
+        "section",
+        element("h1", element("span", sentence, class_="headline"), id="verdict"),
+        _refused(report),
+        class_=f"hero phase-{phase}",
+        aria_labelledby="verdict",
+    )
+
+
+def _where(reason: Reason, report: CapacityReport) -> Markup | None:
+    place = place_of(reason.place, report)
+    texts = [element("span", place, class_="place") if place else None]
+    if reason.remedy:
+        texts += [element("span", element("b", "Do this: "), _sentence(reason.remedy), class_="remedy")]
+    return element("p", *texts, class_="why") if any(texts) else None
+
+
+def _refused(report: CapacityReport) -> Markup | None:
+    failure = report.start.failure if report.start else None
+    rows = refusal(failure) if failure else []
+    pairs = [element("div", element("dt", name), element("dd", text)) for name, text in rows]
+    return element("dl", pairs, class_="pairs") if pairs else None
+
+
+def _gate(live: Live) -> Markup:
+    answer = "open: /readyz answers 200" if live.gate_open else "closed: /readyz answers 503"
+    state = "open" if live.gate_open else "closed"
+    why = f" – {live.gate_why}" if live.gate_why else ""
+    problem = element("p", element("b", "SLO file: "), live.slo_problem, class_="problem") if live.slo_problem else None
+    gate = element("p", element("b", f"Gate {answer}"), why, class_=f"gate {state}")
+    return fragment(gate, problem)
+
+
+def _all_met(verdict: Verdict) -> str:
+    if not verdict.checks:
+        return "the start has reported its capacity; no objective was given"
+    return f"all {len(verdict.checks)} objectives are met" if len(verdict.checks) > 1 else "the objective is met"
+
+
+def _sentence(text: str) -> str:
+    # an option's name keeps its spelling, wherever it stands
+    whole = text[:1].upper() + text[1:] if text.split(" ", 1)[0].isalpha() else text
+    return whole if whole.endswith((".", "…", "!", "?")) else whole + "."

@@ -1,0 +1,1 @@
+"""The sidecar: follows a log, holds the verdict, answers probes, Prometheus and people."""

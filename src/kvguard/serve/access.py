@@ -1,0 +1,60 @@
+"""Who may read what: an optional token in front of the page, the report and the metrics; never of the probes."""
+
+import contextlib
+import hmac
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+
+from kvguard.errors import SourceError
+
+CHALLENGE = 'Bearer realm="kvguard", Basic realm="kvguard: any user, the token as the password", charset="UTF-8"'
+"""A browser can only ask for a user and a password; a scraper sends the token itself."""
+
+
+class TokenFile:
+    """The token of a file, read again at each use: Kubernetes rotates mounted secrets.
+
+    Raises:
+        SourceError: the file can't be read, or is empty, at the very start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = self._read()
+
+    def __call__(self) -> str:
+        """The token in force; the last good one while the file is gone or empty."""
+        with contextlib.suppress(SourceError):
+            self._last = self._read()
+        return self._last
+
+    def _read(self) -> str:
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = (getattr(error, "strerror", None) or "not a text file").lower()
+            raise SourceError(f"{self._path}: {reason}: --token-file names the file that holds the token") from None
+        if not token:
+            raise SourceError(f"{self._path}: empty: a token belongs in it, or leave --token-file away")
+        return token
+
+
+def may_enter(authorization: str | None, token: Callable[[], str] | None) -> bool:
+    """Whether a request with this Authorization header may see what the token guards."""
+    if token is None:
+        return True
+    given = _given(authorization or "")
+    return given is not None and hmac.compare_digest(given, token().encode())
+
+
+def _given(authorization: str) -> bytes | None:
+    scheme, _, rest = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return rest.strip().encode()
+    if scheme.lower() == "basic":
+        try:
+            return b64decode(rest.strip(), validate=True).partition(b":")[2]
+        except ValueError:
+            return None
+    return None

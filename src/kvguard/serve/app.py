@@ -1,0 +1,166 @@
+"""The HTTP face: probes, report, metrics and page, each a view of the newest snapshot. No request changes anything."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from kvguard.render.html import Live, render_html
+from kvguard.render.json_report import render_json, verdict_document
+from kvguard.serve.access import CHALLENGE, may_enter
+from kvguard.serve.metrics import exposition
+from kvguard.serve.moments import iso
+from kvguard.serve.readiness import health_document, readiness_text, source_text
+from kvguard.serve.snapshot import Snapshot, Watched
+from kvguard.sources.source import State
+from kvguard.version import __version__
+
+_CLOSED: dict[int | str, dict[str, Any]] = {503: {"description": "the gate is closed; the body says why"}}
+_GUARDED: dict[int | str, dict[str, Any]] = {401: {"description": "a token is asked for, and this is not it"}}
+
+
+def create_app(watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None = None) -> FastAPI:
+    """The app over one sidecar.
+
+    Args:
+        watched: holds the snapshot.
+        wall: seconds since 1970.
+        token: gives the token in force, where `/`, `/v1/report` and `/metrics` are guarded.
+    """
+    app = FastAPI(
+        title="kvguard",
+        version=__version__,
+        description="Capacity of a vLLM server, judged against its SLO.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,  # the kubelet takes a redirect for a pass
+    )
+    _add_probes(app, watched)
+    _add_views(app, watched, wall, token)
+    app.add_exception_handler(StarletteHTTPException, _plain_error)
+    return app
+
+
+def _add_probes(app: FastAPI, watched: Watched) -> None:
+    @app.get("/livez", response_class=PlainTextResponse, responses=_CLOSED)
+    async def livez() -> Response:
+        """Whether the process serves and its reader runs; never depends on vLLM, on the log or on the verdict."""
+        if watched.alive:
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("the reader has died: see the log of kvguard\n", 503)
+
+    @app.get("/readyz", response_class=PlainTextResponse, responses=_CLOSED)
+    async def readyz(verbose: Annotated[str | None, Query(description="list every check")] = None) -> Response:
+        """The gate: 200 if the pod may take traffic."""
+        snapshot = watched.snapshot
+        return PlainTextResponse(readiness_text(snapshot, verbose is not None), _status(snapshot), _headers(snapshot))
+
+    @app.get("/healthz", response_class=JSONResponse, responses=_CLOSED)
+    async def healthz() -> Response:
+        """The same answer as a JSON health document."""
+        snapshot = watched.snapshot
+        body = render_json(health_document(snapshot))
+        return Response(body, _status(snapshot), _headers(snapshot), "application/health+json")
+
+
+def _add_views(app: FastAPI, watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None) -> None:
+    expose = exposition(lambda: watched.snapshot)
+    begun = f"{wall():.0f}"  # revisions count anew in each process: a page of the one before is never up to date
+    write_report = once(lambda snapshot: render_json(_report(snapshot)))
+    draw_page = once(lambda now: render_html(now.verdict, _live(now, f"{begun}-{now.revision}", wall())))
+
+    async def guard(authorization: Annotated[str | None, Header()] = None) -> None:
+        if not may_enter(authorization, token):
+            raise HTTPException(401, "a token is needed here", {"WWW-Authenticate": CHALLENGE})
+
+    views = APIRouter(dependencies=[Depends(guard)], responses=_GUARDED if token else {})
+
+    @views.get("/v1/report", response_class=JSONResponse)
+    async def report() -> Response:
+        """The report of `kvguard check --format json`, with the gate and the source beside it."""
+        snapshot = watched.snapshot
+        return Response(write_report(snapshot), 200, _headers(snapshot), "application/json")
+
+    @views.get("/metrics", response_class=PlainTextResponse)
+    async def metrics(accept: Annotated[str, Header()] = "") -> Response:
+        """Prometheus text, or OpenMetrics where it is asked for."""
+        body, content_type = expose(accept)
+        return Response(body, 200, {"Content-Type": content_type})
+
+    @views.get("/", response_class=HTMLResponse)
+    async def page(request: Request) -> Response:
+        """The status page; 304 where the reader has this revision already."""
+        snapshot = watched.snapshot
+        headers = {**_headers(snapshot), "ETag": f'"{begun}-{snapshot.revision}"'}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(None, 304, headers)
+        return HTMLResponse(draw_page(snapshot), 200, headers)
+
+    app.include_router(views)
+
+
+def once(render: Callable[[Snapshot], str]) -> Callable[[Snapshot], str]:
+    """Render each snapshot once, however often it is asked for."""
+    last: tuple[Snapshot | None, str] = (None, "")
+
+    def rendered(snapshot: Snapshot) -> str:
+        nonlocal last
+        if last[0] is not snapshot:
+            last = (snapshot, render(snapshot))
+        return last[1]
+
+    return rendered
+
+
+def _status(snapshot: Snapshot) -> int:
+    return 200 if snapshot.gate.open else 503
+
+
+def _headers(snapshot: Snapshot) -> dict[str, str]:
+    return {"X-Kvguard-Verdict": snapshot.verdict.outcome.value}
+
+
+def _report(snapshot: Snapshot) -> dict[str, Any]:
+    def moment(seconds: float | None) -> str | None:
+        return None if seconds is None else iso(seconds)
+
+    source = snapshot.source
+    return {
+        **verdict_document(snapshot.verdict),
+        "gate": {"open": snapshot.gate.open, "why": snapshot.gate.why or None, **asdict(snapshot.rules)},
+        "source": {
+            "name": source.name,
+            "state": source.state,
+            "message": source.message,
+            "since": moment(snapshot.source_since),
+            "last_bytes": moment(snapshot.read_at),
+            "last_look": moment(snapshot.looked_at),
+        },
+        "slo_file": {
+            "path": snapshot.slo.path,
+            "loaded_at": moment(snapshot.slo.loaded_at),
+            "problem": snapshot.slo.problem,
+        },
+    }
+
+
+def _live(snapshot: Snapshot, revision: str, wall: float) -> Live:
+    return Live(
+        gate_open=snapshot.gate.open,
+        gate_why=snapshot.gate.why,
+        source=source_text(snapshot),
+        source_fine=snapshot.source.state is not State.FAILING,
+        as_of=iso(wall),
+        slo_problem=snapshot.slo.problem,
+        revision=revision,
+    )
+
+
+async def _plain_error(_request: Request, error: Exception) -> Response:
+    """Errors of the protocol (401, 404, 405) in one plain line."""
+    assert isinstance(error, StarletteHTTPException)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)

@@ -1,0 +1,80 @@
+"""uvicorn's HTTP protocol with deadlines: nobody holds a connection by keeping silent, or by reading slowly.
+
+uvicorn's own limits do not do here. It times out between requests but not before the first one, and where
+`limit_concurrency` is reached it answers 503 to everyone: a thousand silent strangers would fail the kubelet's probe.
+Here the oldest connection that waits for its client makes room for the new one.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+REQUEST_S = 5.0
+"""For the whole head of a request, from the connection or the answer before it. A kubelet sends it at once."""
+ANSWER_S = 10.0
+"""For the client to take the answer: a page is some 50 KiB."""
+MAX_CONNECTIONS = 256
+"""A kubelet, a Prometheus and some people need ten; file descriptors of a bare shell are 1,024."""
+
+
+class DeadlineProtocol(H11Protocol):
+    """One connection with a deadline for whatever it is at."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.waits_since = self.loop.time()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room, and wait for a request."""
+        if len(self.connections) >= MAX_CONNECTIONS:
+            oldest = min(self.connections, key=_age)
+            oldest.transport.abort()
+            self.connections.discard(oldest)
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Once a request is there, its answer must be taken in time."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._set(ANSWER_S)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._wait()
+        super().on_response_complete()
+
+    @property
+    def answering(self) -> bool:
+        """Whether a request is being answered: such a connection is not given up for a new one."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self.waits_since = self.loop.time()
+        self._set(REQUEST_S)
+
+    def _set(self, seconds: float) -> None:
+        self._cancel()
+        self._deadline = self.loop.call_later(seconds, self._expire)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expire(self) -> None:
+        # not close(): it would wait for a client that does not read what is still to be sent
+        self.transport.abort()
+
+
+def _age(connection: Any) -> tuple[bool, float]:
+    """Those that are being answered last, else the one that has waited longest first."""
+    return connection.answering, connection.waits_since

@@ -1,0 +1,112 @@
+"""Readiness as text for people and as a health document for machines, both from one list of checks.
+
+The forms are those of the Kubernetes API server (`[+]name ok`, `[-]name failed: …`) and of the expired draft "Health
+Check Response Format for HTTP APIs" (draft-inadarei-api-health-check-06).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kvguard.render.log_text import shown
+from kvguard.serve.moments import iso
+from kvguard.serve.snapshot import Snapshot
+from kvguard.slo.objectives import Stage
+from kvguard.slo.verdict import CheckResult, Outcome
+from kvguard.sources.source import State
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    text: str
+    check: CheckResult | None = None
+
+
+def health_checks(snapshot: Snapshot) -> list[HealthCheck]:
+    """What readiness rests on, in the order of a reader's questions: the log, the SLO, the start, each objective."""
+    return [_source(snapshot), *_slo(snapshot), *_start(snapshot), *_objectives(snapshot)]
+
+
+def readiness_text(snapshot: Snapshot, verbose: bool) -> str:
+    """The body of `/readyz`: "ok", or each check; a closed gate always says why."""
+    if snapshot.gate.open and not verbose:
+        return "ok\n"
+    lines = [
+        f"[+]{one.name} ok: {one.text}" if one.ok else f"[-]{one.name} failed: {one.text}"
+        for one in health_checks(snapshot)
+    ]
+    if snapshot.gate.why:
+        lines.append(f"gate: {snapshot.gate.why}")
+    lines += [f"do this: {shown(reason.remedy)}" for reason in snapshot.verdict.reasons[:1] if reason.remedy]
+    lines.append(f"verdict: {snapshot.verdict.outcome}")
+    lines.append(f"readyz check {'passed' if snapshot.gate.open else 'failed'}")
+    return "\n".join(lines) + "\n"
+
+
+def health_document(snapshot: Snapshot) -> dict[str, Any]:
+    """The body of `/healthz`: `warn` where the gate is open though the verdict is no pass."""
+    passed = snapshot.verdict.outcome is Outcome.PASS
+    status = ("pass" if passed else "warn") if snapshot.gate.open else "fail"
+    return {
+        "status": status,
+        "verdict": snapshot.verdict.outcome.value,
+        "gate": {"open": snapshot.gate.open, "mode": snapshot.rules.mode.value, "why": snapshot.gate.why or None},
+        "notes": [shown(reason.message) for reason in snapshot.verdict.reasons],
+        "checks": {one.name: [_entry(one, snapshot)] for one in health_checks(snapshot)},
+    }
+
+
+def _entry(one: HealthCheck, snapshot: Snapshot) -> dict[str, Any]:
+    entry: dict[str, Any] = {"status": "pass" if one.ok else "fail", "output": one.text}
+    if one.check is not None:
+        entry |= {"observedValue": one.check.observed, "observedUnit": one.check.unit or None}
+        entry |= {"target": one.check.target}
+    if snapshot.read_at is not None:
+        entry["time"] = iso(snapshot.read_at)
+    return entry
+
+
+def source_text(snapshot: Snapshot) -> str:
+    """Which source, what it is doing, since when and how fresh."""
+    source = snapshot.source
+    since = f" since {iso(snapshot.source_since)}" if snapshot.source_since is not None else ""
+    read = f", last bytes {iso(snapshot.read_at)}" if snapshot.read_at is not None else ", nothing read yet"
+    return shown(f"{source.message}{since}{read}")
+
+
+def _source(snapshot: Snapshot) -> HealthCheck:
+    return HealthCheck("source", snapshot.source.state is not State.FAILING, source_text(snapshot))
+
+
+def _slo(snapshot: Snapshot) -> Iterator[HealthCheck]:
+    slo = snapshot.slo
+    if slo.path is None:
+        return
+    loaded = f"{slo.path} as of {iso(slo.loaded_at)}" if slo.loaded_at is not None else slo.path
+    problem = f"{slo.problem}; in force is the one of {iso(slo.loaded_at or 0)}"
+    yield HealthCheck("slo-file", slo.problem is None, shown(problem if slo.problem else loaded))
+
+
+def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
+    """The start itself, and why the verdict is no pass where no objective says it."""
+    verdict = snapshot.verdict
+    told = {check.reason for check in verdict.checks}
+    reasons = [
+        reason for reason in verdict.reasons if reason.message not in told and verdict.outcome is not Outcome.PASS
+    ]
+    if reasons:
+        yield from (HealthCheck(reason.code, False, shown(reason.message)) for reason in reasons)
+    else:
+        start = verdict.report.start
+        phase = f"start {start.index}, {start.phase}" if start else "no start seen"
+        yield HealthCheck("start", start is not None, phase)
+
+
+def _objectives(snapshot: Snapshot) -> Iterator[HealthCheck]:
+    for check in snapshot.verdict.checks:
+        note = " (load: never gates)" if check.stage is Stage.RUNTIME and check.outcome is not Outcome.PASS else ""
+        yield HealthCheck(check.objective, check.outcome is Outcome.PASS, shown(check.reason) + note, check)

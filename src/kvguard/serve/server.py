@@ -1,0 +1,86 @@
+"""The process: a socket, uvicorn in the main thread, the reader in its own, and an orderly end on SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+
+from kvguard.serve.doorway import Doorway
+from kvguard.serve.protocol import DeadlineProtocol
+from kvguard.serve.reader import Reader
+from kvguard.serve.sealed import Asgi
+from kvguard.serve.sidecar import Sidecar
+from kvguard.serve.snapshot import Watched
+
+MAX_HEAD_BYTES = 16 * 1024
+"""Of a request's line and headers: ten times what a browser sends."""
+GRACE_S = 1
+"""For answers under way when the end is asked for."""
+
+Build = Callable[[Watched], Asgi]
+Write = Callable[[Mapping[str, Any]], None]
+
+
+def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        sidecar: not yet turned by anybody.
+        listening: bound already, so that an address in use is told before anything begins.
+        build: imports the web framework and makes the app; called in a thread, once `/livez` is answered.
+        write: takes an object for the structured log.
+    """
+    # uvicorn raises the signal that ended it again once it is done; taken here, it ends in status 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not be able to fill the log
+    reader = Reader(sidecar)
+    try:
+        asyncio.run(_serve(reader, listening, build, write))
+    finally:
+        reader.stop()
+    write({"event": "stopped"})
+
+
+async def _serve(reader: Reader, listening: socket.socket, build: Build, write: Write) -> None:
+    door = Doorway()
+    server = uvicorn.Server(_config(door))
+    host, port = listening.getsockname()[:2]
+    write({"event": "listening", "address": host, "port": port})
+    reader.start()
+    failure: list[BaseException] = []
+    loop = asyncio.get_running_loop()
+
+    def build_app() -> None:
+        try:
+            loop.call_soon_threadsafe(door.open, build(reader))
+        except BaseException as error:
+            failure.append(error)
+            server.should_exit = True
+
+    # a daemon: an end that is asked for meanwhile need not wait for an import
+    threading.Thread(target=build_app, name="build", daemon=True).start()
+    await server.serve(sockets=[listening])
+    if failure:
+        raise failure[0]
+
+
+def _config(app: Doorway) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=DeadlineProtocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_S,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+    )

@@ -1,0 +1,129 @@
+"""`Sidecar`: the one thing that changes while the sidecar runs. It moves bytes from the source into the guard, looks
+after the SLO file, and publishes a `Snapshot` whenever something is new.
+
+One thread alone calls `turn`; everybody else reads `snapshot`, which is replaced whole, and so needs no lock. Time is
+handed in by clocks of the caller: a test turns it by hand.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kvguard.guard import Guard
+from kvguard.serve.gate import CLOSED_BEFORE_READING, answer
+from kvguard.serve.slo_file import SloFile
+from kvguard.serve.snapshot import Snapshot
+from kvguard.sources.source import Boundary, Chunk, Source, State
+from kvguard.startup.report import CapacityReport
+
+PUBLISH_S = 0.05
+"""A log that grows without a pause is judged at most this often: judging costs more than skimming access lines."""
+TICK_S = 1.0
+"""A log that rests is judged this often: time may pass for `ready_within`."""
+
+Sink = Callable[[Snapshot | None, Snapshot], None]
+"""Told of every new snapshot with the one before it; `None` at the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds of a steady clock, and seconds since 1970, which may jump."""
+
+    steady: Callable[[], float]
+    wall: Callable[[], float]
+
+
+class Sidecar:
+    """Follow one source with one guard.
+
+    Args:
+        source: where the log comes from.
+        guard: judges it; nobody else feeds it.
+        slo_file: what is asked.
+        clocks: what time it is.
+        sinks: told of each snapshot, in this thread: they must be quick.
+    """
+
+    def __init__(
+        self, source: Source, guard: Guard, slo_file: SloFile, clocks: Clocks, sinks: Sequence[Sink] = ()
+    ) -> None:
+        self.source, self._guard, self._slo_file = source, guard, slo_file
+        self._clocks, self._sinks = clocks, sinks
+        self._published = clocks.steady()
+        self._news = True
+        self._since: tuple[State | None, float | None] = (None, None)
+        self._read_at: float | None = None
+        self._looked_at: float | None = None
+        self._shown: object = None
+        self.snapshot = Snapshot(
+            verdict=guard.verdict,
+            gate=CLOSED_BEFORE_READING,
+            rules=guard.slo.gate,
+            source=source.status,
+            slo=slo_file.status,
+            source_since=None,
+            read_at=None,
+            looked_at=None,
+            revision=0,
+        )
+
+    def turn(self) -> float:
+        """Do one bounded piece of work; the seconds until another one is of use."""
+        now = self._clocks.steady()
+        news = self._read(now)
+        if self._slo_file.poll(now):
+            self._guard.set_slo(self._slo_file.slo)
+            news = True
+        pause = self.source.delay(now)
+        self._news |= news
+        if now - self._published >= (PUBLISH_S if self._news else TICK_S) or (news and pause > 0):
+            self._guard.tick(now)
+            self._publish(now)
+        return pause
+
+    def _read(self, now: float) -> bool:
+        """Take what the source has; whether there was anything."""
+        wall = self._clocks.wall()
+        events = self.source.poll(now)
+        for event in events:
+            if isinstance(event, Chunk):
+                self._guard.feed(event.data, now)
+                self._read_at = wall
+            elif isinstance(event, Boundary) and event.new_process is not False:
+                self._guard.boundary(now, certain=event.new_process is True)
+        status = self.source.status
+        if status.state is State.ENDED and self._since[0] is not State.ENDED:
+            self._guard.end(now)
+        if status.state is not self._since[0]:
+            self._since = (status.state, wall)
+        if status.state is not State.FAILING:
+            self._looked_at = wall
+        return bool(events)
+
+    def _publish(self, now: float) -> None:
+        """Replace the snapshot; its revision grows only if a person could see a difference."""
+        before, self._published, self._news = self.snapshot, now, False
+        verdict = self._guard.verdict
+        gate = answer(verdict, self._guard.slo.gate, before.gate.kept)
+        status = self.source.status
+        shown = (_told(verdict.report), verdict.outcome, verdict.reasons, gate, status.state, status.message)
+        changed = (shown, verdict.checks, verdict.warnings, self._slo_file.status) != self._shown
+        self._shown = (shown, verdict.checks, verdict.warnings, self._slo_file.status)
+        self.snapshot = Snapshot(
+            verdict=verdict,
+            gate=gate,
+            rules=self._guard.slo.gate,
+            source=status,
+            slo=self._slo_file.status,
+            source_since=self._since[1],
+            read_at=self._read_at,
+            looked_at=self._looked_at,
+            revision=before.revision + changed,
+        )
+        if changed:
+            for sink in self._sinks:
+                sink(before if before.revision else None, self.snapshot)
+
+
+def _told(report: CapacityReport) -> object:
+    """What a report tells, without the counters that grow with every line."""
+    return (report.starts, report.start, report.unrecognized)

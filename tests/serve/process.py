@@ -1,0 +1,59 @@
+"""`kvguard serve` as a process of its own, on a port that the kernel chooses."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class Served:
+    """A running sidecar: its process, its port, and the lines of its log as they come."""
+
+    process: "subprocess.Popen[str]"
+    port: int
+
+    def get(self, path: str, **headers: str) -> http.client.HTTPResponse:
+        """Ask it; the body has been read."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        response.text = response.read().decode()  # type: ignore[attr-defined]
+        connection.close()
+        return response
+
+    def log_line(self) -> Any:
+        """The next line of its log; waits for it."""
+        assert self.process.stderr is not None
+        return json.loads(self.process.stderr.readline())
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and give the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=10)
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of a sidecar."""
+    return [sys.executable, "-m", "kvguard", "serve", "--listen", "127.0.0.1:0", *arguments]
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[Served]:
+    """A sidecar with those flags, killed at the end if it still runs."""
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env={**os.environ})
+    running = Served(process, 0)
+    try:
+        running.port = running.log_line()["port"]
+        yield running
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()

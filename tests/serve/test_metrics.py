@@ -1,0 +1,191 @@
+"""The metrics: against every run's report, against promtool and the OpenMetrics parser, and against their page."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as text_families
+
+from kvguard.serve.metric_rows import METRIC_ROWS
+from kvguard.serve.metrics import exposition
+from kvguard.slo.objectives import Severity
+from kvguard.sources.source import State
+from tests.conftest import FIXTURES, Golden
+from tests.serve.driven import LOADING, NOON, READY, RUNS, Driven, slo
+
+PROMTOOL = "promtool is missing: apt-get install -y prometheus"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def scrape(driven: Driven, accept: str = "") -> tuple[str, str]:
+    body, content_type = exposition(lambda: driven.snapshot)(accept)
+    return body.decode(), content_type
+
+
+def samples(driven: Driven) -> Samples:
+    return {
+        (sample.name.removeprefix("kvguard_"), tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_families(scrape(driven)[0])
+        for sample in family.samples
+    }
+
+
+def of_engine(name: str, engine: str = "0") -> tuple[str, tuple[tuple[str, str], ...]]:
+    return name, (("engine", engine),)
+
+
+@pytest.fixture(scope="module")
+def ready() -> Driven:
+    return Driven(slo(min_concurrency=300, expect_kv_cache_dtype="auto", max_waiting_requests=10)).read(READY)
+
+
+def test_the_capacity_is_what_vllm_printed(ready: Driven) -> None:
+    found = samples(ready)
+
+    assert found[of_engine("kv_cache_tokens")] == 1_048_576
+    assert found[of_engine("kv_cache_bytes")] == 2**30
+    assert found[of_engine("max_concurrency")] == 256.0
+    assert found["max_model_len_tokens", ()] == 4096
+    assert found["engines_reported", ()] == found["engines_expected", ()] == 1
+
+
+def test_a_fact_that_is_not_known_has_no_series(ready: Driven) -> None:
+    assert [
+        name for name, _ in samples(ready) if name.startswith(("weights", "gpu_blocks", "workload", "baseline"))
+    ] == []
+
+
+def test_the_verdict_is_a_state_set_that_is_always_there(ready: Driven) -> None:
+    def states(driven: Driven) -> dict[str, float]:
+        return {labels[0][1]: value for (name, labels), value in samples(driven).items() if name == "verdict"}
+
+    assert states(ready) == {"pass": 0, "fail": 1, "unknown": 0}
+    assert states(Driven()) == {"pass": 0, "fail": 0, "unknown": 1}
+
+
+def test_met_is_absent_while_unknown(ready: Driven) -> None:
+    assert samples(ready)["slo_met", ()] == 0
+    assert ("slo_met", ()) not in samples(Driven().read(LOADING))
+
+
+def test_objectives_have_outcome_target_and_ratio_where_they_are_known(ready: Driven) -> None:
+    found = {
+        (name, labels[0][1]): value for (name, labels), value in samples(ready).items() if name.startswith("objective_")
+    }
+
+    assert found == {
+        ("objective_met", "min_concurrency"): 0,
+        ("objective_met", "expect_kv_cache_dtype"): 1,
+        ("objective_target", "min_concurrency"): 300,
+        ("objective_target", "max_waiting_requests"): 10,
+        ("objective_ratio", "min_concurrency"): pytest.approx(256 / 300),
+    }
+
+
+def test_counters_stand_at_zero_before_anything_was_read() -> None:
+    found = samples(Driven())
+    counters = ("starts", "log_bytes", "log_lines", "log_lines_matched", "log_lines_unrecognized")
+    counters += ("log_rotations", "log_truncations", "log_read_errors")
+
+    assert {name: found[f"{name}_total", ()] for name in counters} == dict.fromkeys(counters, 0)
+
+
+def test_every_warning_code_has_a_series(ready: Driven) -> None:
+    codes = {labels[0][1]: value for (name, labels), value in samples(ready).items() if name == "warning"}
+
+    assert set(codes.values()) <= {0, 1}
+    assert {"context-auto-reduced", "restart-loop"} <= set(codes)
+
+
+def test_an_ignored_warning_is_not_raised() -> None:
+    asked = slo(min_concurrency=2.5)
+    driven = Driven(asked).read((RUNS / "vllm-0.32.0-cpu-auto-maxlen-reduced/server.log").read_bytes())
+    code = ("warning", (("code", "context-auto-reduced"),))
+    before = samples(driven)[code]
+
+    driven.judge_by(type(asked)(asked.objectives, severities={"context-auto-reduced": Severity.IGNORE}))
+
+    assert (before, samples(driven)[code]) == (1, 0)
+
+
+def test_the_log_is_fresh_while_it_can_be_looked_at(ready: Driven) -> None:
+    assert samples(ready)["log_last_read_timestamp_seconds", ()] == NOON
+
+
+def test_a_failing_source_shows(ready: Driven) -> None:
+    driven = Driven().change(State.FAILING, "vllm.log: permission denied")
+
+    assert samples(driven)["log_source_state", (("kvguard_log_source_state", "failing"),)] == 1
+
+
+def test_openmetrics_is_given_where_it_is_asked_for_and_parses(ready: Driven) -> None:
+    body, content_type = scrape(ready, OPENMETRICS)
+
+    families = {family.name: family.type for family in openmetrics_families(body)}
+    assert content_type.startswith("application/openmetrics-text; version=1.0.0")
+    assert families["kvguard_verdict"] == "stateset"
+    assert families["kvguard_vllm"] == "info"
+    assert families["kvguard_starts"] == "counter"
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "text/html", "\x00", "application/json;q=x"])
+def test_plain_text_is_given_to_everybody_else(accept: str, ready: Driven) -> None:
+    assert scrape(ready, accept)[1] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+@pytest.mark.parametrize("version", ["zzz", "3", "9.9.9.9.9", "", "-1", "1.0.0\xff", "99999999999999999999"])
+def test_a_version_that_nobody_knows_does_no_harm(version: str, ready: Driven) -> None:
+    for kind in ("application/openmetrics-text", "text/plain"):
+        body, content_type = scrape(ready, f"{kind};version={version}")
+
+        assert "kvguard_max_concurrency" in body
+        assert version == "" or version not in content_type
+
+
+def test_no_created_series(ready: Driven) -> None:
+    assert "_created" not in scrape(ready, OPENMETRICS)[0]
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in RUNS.iterdir()))
+def test_promtool_finds_nothing(name: str) -> None:
+    assert shutil.which("promtool"), PROMTOOL
+    driven = Driven(slo(min_concurrency=2.5)).read((RUNS / name / "server.log").read_bytes())
+
+    done = subprocess.run(["promtool", "check", "metrics"], input=scrape(driven)[0], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_row_is_seen_in_some_run() -> None:
+    seen = {row.exposed for row in METRIC_ROWS} - names(
+        Driven(slo(min_concurrency=2.5)).read(path.read_bytes()) for path in (FIXTURES / "logs").rglob("*.log")
+    )
+
+    # what needs a workload, a baseline or an SLO file
+    assert seen == {
+        "kvguard_workload_concurrency",
+        "kvguard_baseline_ratio",
+        "kvguard_slo_reload_successful",
+        "kvguard_slo_reload_success_timestamp_seconds",
+        "kvguard_slo_reload_failures_total",
+    }
+
+
+def names(drivens: Iterable[Driven]) -> set[str]:
+    return {f"kvguard_{name}" for driven in drivens for name, _ in samples(driven)}
+
+
+def test_the_page_of_the_metrics_is_the_table(golden: Golden) -> None:
+    page = FIXTURES.parent / "docs/metrics.md"
+    before, head, rest = page.read_text(encoding="utf-8").partition(
+        "| metric | type | labels | what it says |\n|---|---|---|---|\n"
+    )
+    behind = rest[rest.index("\n\n") + 1 :]
+
+    labels = {row.exposed: ", ".join(f"`{label}`" for label in row.labels) for row in METRIC_ROWS}
+    rows = [f"| `{row.exposed}` | {row.kind} | {labels[row.exposed]} | {row.help} |\n" for row in METRIC_ROWS]
+    golden(page, before + head + "".join(rows) + behind)

@@ -1,0 +1,177 @@
+"""The sidecar as it runs in a pod: start, answers, Prometheus, and its ends."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.serve.driven import LOADING, READY, RUNS
+from tests.serve.process import Served, command, served
+
+PROMETHEUS = "prometheus is missing: apt-get install -y prometheus"
+LOG = RUNS / "vllm-0.32.0-cpu-base/server.log"
+
+
+@pytest.fixture(scope="module")
+def sidecar() -> Iterator[Served]:
+    with served("--log", str(LOG), "--min-concurrency", "2.5") as running:
+        yield running
+
+
+def test_it_answers_as_the_verdict_is(sidecar: Served) -> None:
+    answer = sidecar.get("/readyz")
+
+    assert (answer.status, answer.headers["X-Kvguard-Verdict"]) == (200, "pass")
+
+
+def test_a_log_that_appears_late_and_grows_opens_the_gate(tmp_path: Path) -> None:
+    log = tmp_path / "vllm.log"
+    with served("--log", str(log), "--min-concurrency", "2.5", "--termination-log", str(tmp_path / "none")) as running:
+        waiting = running.log_line()
+        before = running.get("/readyz").status
+        log.write_bytes(LOADING)
+        loading = running.log_line()
+        with log.open("ab") as file:
+            file.write(READY[len(LOADING) :])
+        ready = running.log_line()
+
+        assert (waiting["source_state"], before) == ("waiting", 503)
+        assert (loading["phase"], loading["gate"]) == ("profiling", "closed")
+        assert (ready["phase"], ready["gate"]) == ("ready", "open")
+        assert running.get("/readyz").status == 200
+
+
+def test_an_edited_slo_file_changes_the_verdict_and_not_the_gate(tmp_path: Path) -> None:
+    log, slo = tmp_path / "vllm.log", tmp_path / "slo.yaml"
+    log.write_bytes(READY)
+    slo.write_text("objectives: {min_concurrency: 2.5}\n")
+    with served("--log", str(log), "--slo", str(slo)) as running:
+        first = running.log_line()
+        slo.write_text("objectives: {min_concurrency: 300}\n")
+        second = running.log_line()
+
+        assert (first["verdict"], second["verdict"], second["gate"]) == ("pass", "fail", "open")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_and_cleanly(number: int, tmp_path: Path) -> None:
+    with served("--log", str(tmp_path / "vllm.log")) as running:
+        running.get("/livez")
+        began = time.monotonic()
+
+        status = running.end(number)
+
+        assert (status, time.monotonic() - began < 2.0) == (0, True)
+
+
+def test_a_signal_ends_it_while_somebody_holds_a_connection(tmp_path: Path) -> None:
+    with (
+        served("--log", str(tmp_path / "vllm.log")) as running,
+        socket.create_connection(("127.0.0.1", running.port)),
+    ):
+        running.get("/livez")
+
+        assert running.end() == 0
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stderr
+
+
+def test_an_address_in_use_is_told_in_one_line(sidecar: Served) -> None:
+    assert refused("--log", "x.log", "--listen", f"127.0.0.1:{sidecar.port}") == (
+        2,
+        f"kvguard: --listen 127.0.0.1:{sidecar.port}: address already in use\n",
+    )
+
+
+def test_a_wrong_slo_file_is_told_in_one_line(tmp_path: Path) -> None:
+    slo = tmp_path / "slo.yaml"
+    slo.write_text("objectives: {min_concurency: 2.5}\n")
+
+    assert refused("--log", "x.log", "--slo", str(slo)) == (
+        2,
+        f"kvguard: {slo}:1: objectives.min_concurency: no such key; did you mean min_concurrency?\n",
+    )
+
+
+@pytest.mark.parametrize("address", ["9400", "127.0.0.1", "127.0.0.1:99999", "::1:9400", "host:port"])
+def test_an_address_that_is_none_is_told_in_one_line(address: str) -> None:
+    status, said = refused("--log", "x.log", "--listen", address)
+
+    assert (status, said.count("\n"), address in said) == (2, 1, True)
+
+
+def test_a_folder_is_no_log(tmp_path: Path) -> None:
+    assert refused("--log", str(tmp_path)) == (2, f"kvguard: {tmp_path}: is a directory: name the log in it\n")
+
+
+def test_a_missing_token_file_is_told_in_one_line(tmp_path: Path) -> None:
+    status, said = refused("--log", "x.log", "--token-file", str(tmp_path / "token"))
+
+    assert (status, said.startswith(f"kvguard: {tmp_path}/token: no such file or directory")) == (2, True)
+
+
+def test_a_rotated_token_counts_from_then_on(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old\n")
+    with served("--log", str(LOG), "--token-file", str(token)) as running:
+        before = running.get("/metrics", Authorization="Bearer old").status
+        token.write_text("new\n")
+        after = [running.get("/metrics", Authorization=f"Bearer {word}").status for word in ("old", "new")]
+
+        assert (before, after, running.get("/readyz").status) == (200, [401, 200], 200)
+
+
+def test_prometheus_scrapes_it_and_a_query_gives_the_maximum_concurrency(sidecar: Served, tmp_path: Path) -> None:
+    program = shutil.which("prometheus")
+    assert program, PROMETHEUS
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "scrape_configs:\n"
+        "- job_name: kvguard\n"
+        "  scrape_interval: 100ms\n"
+        "  scrape_timeout: 100ms\n"
+        f"  static_configs: [{{targets: ['127.0.0.1:{sidecar.port}']}}]\n"
+    )
+    prometheus = subprocess.Popen(
+        [
+            program,
+            f"--config.file={config}",
+            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--log.level=error",
+        ]
+    )
+    try:
+        expected = [("fail", "0"), ("pass", "1"), ("unknown", "0")]
+        assert query(port, "kvguard_max_concurrency") == [("0", "256")]
+        assert sorted(query(port, "kvguard_verdict", "kvguard_verdict")) == expected
+    finally:
+        prometheus.kill()
+        prometheus.wait()
+
+
+def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, str]]:
+    """The label and the value of each sample; asks until Prometheus is up and has scraped."""
+    url = "/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            found = json.loads(Served(None, port).get(url).text)["data"]["result"]  # type: ignore[arg-type, attr-defined]
+        except (OSError, ValueError):
+            found = []
+        if found:
+            return [(sample["metric"][label], sample["value"][1]) for sample in found]
+        time.sleep(0.05)  # another program's start can't be waited for otherwise
+    return []
