@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from kvguard.guard import Guard
@@ -164,6 +164,12 @@ def ask(app: Asgi, target: str, method: str = "GET", headers: dict[str, str] | N
     asyncio.run(app(scope, receive, send))
     head = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
     return Answer(sent[0]["status"], head, b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+@cache
+def run(name: str) -> Driven:
+    """A real server's whole log, judged by "at least 2.5"; shared, so only to be looked at."""
+    return Driven(slo(min_concurrency=2.5)).read((RUNS / name / "server.log").read_bytes())
 
 
 def slo(gate: Gate | None = None, **targets: float | str) -> Slo:

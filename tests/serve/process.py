@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.conftest import FIXTURES
+
+ENVIRON = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
+
 
 @dataclass
 class Served:
@@ -47,7 +51,7 @@ def command(*arguments: str) -> list[str]:
 @contextmanager
 def served(*arguments: str) -> Iterator[Served]:
     """A sidecar with those flags, killed at the end if it still runs."""
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env={**os.environ})
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=ENVIRON)
     running = Served(process, 0)
     try:
         running.port = running.log_line()["port"]

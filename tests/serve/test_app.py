@@ -9,7 +9,7 @@ from kvguard.render.json_report import verdict_document
 from kvguard.serve.app import create_app
 from kvguard.slo.objectives import Gate, GateMode
 from kvguard.sources.source import State
-from tests.serve.driven import LOADING, NOON, READY, RUNS, Driven, slo
+from tests.serve.driven import LOADING, NOON, READY, RUNS, Driven, run, slo
 
 PATHS = ("/livez", "/readyz", "/healthz", "/v1/report", "/metrics", "/")
 GUARDED = ("/v1/report", "/metrics", "/")
@@ -63,9 +63,7 @@ def test_a_start_under_way_says_what_is_waited_for() -> None:
 
 
 def test_a_refused_start_says_what_would_help() -> None:
-    answer = (
-        Driven(slo(min_concurrency=2.5)).read((RUNS / "vllm-0.32.0-cpu-toolong/server.log").read_bytes()).get("/readyz")
-    )
+    answer = run("vllm-0.32.0-cpu-toolong").get("/readyz")
 
     assert answer.status == 503
     assert "[-]start-failed failed: the start failed: a context of" in answer.text
@@ -111,7 +109,7 @@ def test_livez_speaks_of_the_reader_and_of_nothing_else(missing: Driven) -> None
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in RUNS.iterdir()))
 def test_the_report_is_that_of_check(name: str) -> None:
-    driven = Driven(slo(min_concurrency=2.5)).read((RUNS / name / "server.log").read_bytes())
+    driven = run(name)
     document = json.loads(driven.get("/v1/report").body)
 
     expected = json.loads(json.dumps(verdict_document(driven.snapshot.verdict)))

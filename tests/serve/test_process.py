@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.driven import LOADING, READY, RUNS
-from tests.serve.process import Served, command, served
+from tests.serve.process import ENVIRON, Served, command, served
 
 PROMETHEUS = "prometheus is missing: apt-get install -y prometheus"
 LOG = RUNS / "vllm-0.32.0-cpu-base/server.log"
@@ -82,7 +82,7 @@ def test_a_signal_ends_it_while_somebody_holds_a_connection(tmp_path: Path) -> N
 
 
 def refused(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30, env=ENVIRON)
     return done.returncode, done.stderr
 
 
