@@ -121,6 +121,24 @@ def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
     assert report["start"]["capacity"]["max_concurrency"] == 1.25
 
 
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["check"], "kvguard check: the following arguments are required: LOG"),
+        (["check", RAG, "--until", "never"], "kvguard check: argument --until: 'never' is neither capacity nor ready"),
+        (["check", RAG, "--timeout", "soon"], "kvguard check: argument --timeout: 'soon' is not a duration: write a "),
+        (["check", RAG, "--min-concurency", "2"], "kvguard: unrecognized arguments: --min-concurency 2"),
+        (["chekc", RAG], "kvguard: argument COMMAND: invalid choice: 'chekc'"),
+    ],
+)
+def test_a_mistake_in_the_call_is_one_line(words: list[str], message: str, capsys: Capture) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(message)
+    assert captured.err.count("\n") == 1
+
+
 def test_stdin_is_one_log_only(capsys: Capture) -> None:
     assert main(["check", "-", "-"]) == 2
     assert capsys.readouterr().err.endswith("kvguard: -: stdin can be one log only: name the others as files\n")

@@ -9,6 +9,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from kvguard.cli import exit_status
 from kvguard.errors import UserError
@@ -64,8 +65,15 @@ def _dispatch(words: list[str]) -> int:
     return int(_module(arguments.command).run(arguments))
 
 
+class _OneLineParser(argparse.ArgumentParser):
+    """Tells a mistake in one line, as every other error is told, instead of a page of usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exit_status.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser = _OneLineParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"kvguard {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, line in COMMANDS.items():

@@ -13,6 +13,7 @@ from kvguard.render.formats import RENDERERS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the logs, what is asked of them, and where the answer goes."""
+    parser.usage = "%(prog)s LOG [LOG ...] [objectives and other options]"
     parser.add_argument(
         "logs",
         nargs="+",

@@ -36,9 +36,7 @@ def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str]) -> N
         metavar="NAME[=FILE]",
         help=f"{', '.join(forms)}; repeats, one of them without a file (default: text)",
     )
-    group.add_argument(
-        "--output", type=Path, metavar="FILE", help="where the format without a file goes, not to stdout"
-    )
+    group.add_argument("--output", type=Path, metavar="FILE", help="where the format without a file goes")
 
 
 def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[Destination, ...]:

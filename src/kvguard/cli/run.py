@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add what is asked, how long it may take, and the command."""
+    parser.usage = "%(prog)s [objectives and other options] -- COMMAND [ARGUMENT ...]"
     add_wait_flags(parser, follow=False)
     add_output_flags(parser, RENDERERS)
     parser.add_argument("--record", type=Path, metavar="FILE", help="append the report, for kvguard history")
     add_objective_flags(parser)
-    parser.add_argument("words", nargs="+", metavar="-- COMMAND", help="the command, as: -- vllm serve MODEL")
+    parser.add_argument("words", nargs="+", metavar="COMMAND", help="the command and its arguments, behind --")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,8 +18,7 @@ def add_wait_flags(parser: argparse.ArgumentParser, *, follow: bool = True) -> N
     group = parser.add_argument_group("waiting")
     group.add_argument(
         "--until",
-        type=Until,
-        choices=list(Until),
+        type=_until,
         metavar="capacity|ready",
         help="wait until the capacity is reported, or the server is ready; a miss ends it at once",
     )
@@ -27,6 +26,12 @@ def add_wait_flags(parser: argparse.ArgumentParser, *, follow: bool = True) -> N
     if follow:
         group.add_argument("--follow", action="store_true", help="read on as the log grows (--until ready)")
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
+
+
+def _until(text: str) -> Until:
+    if text not in set(Until):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {' nor '.join(Until)}")
+    return Until(text)
 
 
 def waits(arguments: argparse.Namespace) -> bool:
