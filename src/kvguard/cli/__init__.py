@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {
     "inspect": "show what a log says of its newest start, without judging it",
     "run": "start the command itself, judge its start, and stop it once the answer is there",
     "serve": "follow a log beside vLLM: probes, Prometheus metrics, a status page",
+    "baseline": "keep a start's capacity as a file to hold later starts against",
+    "diff": "two starts side by side: what differs, and why",
     "slo": "check SLO files, or print their schema",
     "plan": "what a deployment would hold, before it is started",
 }

@@ -7,6 +7,7 @@ figures; a miss outweighs what is not known; what is not known is never a pass.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kvguard.slo.cautions import judged_warnings
 from kvguard.slo.compare import judge, known_to_miss
@@ -22,6 +23,9 @@ from kvguard.slo.workload import observe_workload, workload_warnings
 from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
 
+if TYPE_CHECKING:
+    from kvguard.slo.baselines.difference import Difference
+
 
 def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verdict:
     """What the evidence says of a report under an SLO; without any objective the start alone is judged.
@@ -32,12 +36,11 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
         now: the present, in seconds of the clock by which the log's lines came; `None` where it is not followed.
             Only `ready_within` looks at it.
     """
-    pools = _pools(report, slo)
-    judged = [_judge(report, slo, objective, pools) for objective in slo.objectives]
-    checks = (*(_with_levers(one.check, report, slo, pools) for one in judged), *course_checks(report.start, slo, now))
+    context = _Context(report, slo, _pools(report, slo), _difference(report, slo))
+    judged = [_judge(objective, context) for objective in slo.objectives]
+    checks = (*(_with_levers(one.check, context) for one in judged), *course_checks(report.start, slo, now))
     found = [warning for one in judged for warning in one.warnings]
-    if pools is not None:
-        found.extend(workload_warnings(pools))
+    found.extend(_of_stages(context))
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
     outcome = _outcome(report, checks, warnings)
     at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
@@ -50,6 +53,16 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
         levers=_levers(report, slo, checks),
         startup_outcome=at_startup if at_startup is not outcome else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What every objective of one evaluation is judged from."""
+
+    report: CapacityReport
+    slo: Slo
+    pools: Pools | None
+    difference: "Difference | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +81,39 @@ def _pools(report: CapacityReport, slo: Slo) -> Pools | None:
     return pools_of(start, slo.workload)
 
 
-def _judge(report: CapacityReport, slo: Slo, objective: Objective, pools: Pools | None) -> _Judged:
-    if slo.strict and objective.severity is Severity.WARN:
+def _difference(report: CapacityReport, slo: Slo) -> "Difference | None":
+    """What differs from the baseline; `None` where there is none, or no complete start to compare."""
+    start = report.start
+    if slo.baseline is None or start is None or capacity_gap(start) is not None:
+        return None
+    from kvguard.slo.regression import compare_with_baseline  # comparing only where there is a baseline
+
+    return compare_with_baseline(report, slo.baseline)
+
+
+def _of_stages(context: _Context) -> Iterable[StartWarning]:
+    """Warnings that a declared workload or a baseline alone can raise."""
+    if context.pools is not None:
+        yield from workload_warnings(context.pools)
+    if context.difference is not None:
+        from kvguard.slo.regression import regression_warnings
+
+        yield from regression_warnings(context.difference)
+
+
+def _judge(objective: Objective, context: _Context) -> _Judged:
+    if context.slo.strict and objective.severity is Severity.WARN:
         objective = replace(objective, severity=Severity.FAIL)
-    observation = _observe(report, objective, pools)
+    observation = _observe(objective, context)
     check = judge(objective, observation)
-    if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(report):
-        check = replace(check, remedy=unknown_reason(report).remedy)
+    if check.outcome is Outcome.UNKNOWN and check.remedy is None and capacity_unknown(context.report):
+        check = replace(check, remedy=unknown_reason(context.report).remedy)
     return _Judged(check, (_thin_margin(objective, observation),) if known_to_miss(objective, observation) else ())
 
 
-def _with_levers(check: CheckResult, report: CapacityReport, slo: Slo, pools: Pools | None) -> CheckResult:
+def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     """A missed check with what would meet it; a failed start has levers of its own."""
-    start = report.start
+    start = context.report.start
     if check.outcome is not Outcome.FAIL or start is None or start.phase is Phase.FAILED:
         return check
     from kvguard.slo.levers import (
@@ -88,7 +121,7 @@ def _with_levers(check: CheckResult, report: CapacityReport, slo: Slo, pools: Po
         summary_of,
     )  # the arithmetic is loaded only where something is missed
 
-    levers = levers_of_check(check, start, slo, pools)
+    levers = levers_of_check(check, start, context.slo, context.pools)
     remedy = "; ".join(part for part in (check.remedy, summary_of(levers)) if part) or None
     return replace(check, levers=levers, remedy=remedy)
 
@@ -108,24 +141,29 @@ def _levers(report: CapacityReport, slo: Slo, checks: Iterable[CheckResult]) -> 
     return shortlist(found)
 
 
-def _observe(report: CapacityReport, objective: Objective, pools: Pools | None) -> Observation:
+def _observe(objective: Objective, context: _Context) -> Observation:
     """What the report says of the objective's indicator; every stage but load waits for the whole capacity."""
-    start = report.start
+    start, key = context.report.start, objective.kind.key
     if start is None:
-        return unknown(objective.kind.key, "no start has been seen")
+        return unknown(key, "no start has been seen")
     if objective.kind.stage is Stage.RUNTIME:
-        return observe_runtime(objective.kind.key, start.runtime)
-    observation = _of_capacity(start, objective, pools)
+        return observe_runtime(key, start.runtime)
     gap = capacity_gap(start)
+    if objective.kind.stage is Stage.WORKLOAD:
+        observation = _of_workload(start, objective, context.pools)
+    elif objective.kind.stage is Stage.REGRESSION:
+        observation = _of_regression(key, context.difference)
+    else:
+        observation = observe_startup(key, start, objective.target)
     return observation if gap is None else replace(observation, missing=gap, value=None, interval=None)
 
 
-def _of_capacity(start: Start, objective: Objective, pools: Pools | None) -> Observation:
-    if objective.kind.stage is Stage.WORKLOAD:
-        return _of_workload(start, objective, pools)
-    if objective.kind.stage is Stage.REGRESSION:
-        return unknown(objective.kind.key, "it is not judged yet")
-    return observe_startup(objective.kind.key, start, objective.target)
+def _of_regression(key: str, found: "Difference | None") -> Observation:
+    if found is None:
+        return unknown(key, "there is no baseline", kind=CheckKind.COMPUTED)
+    from kvguard.slo.regression import observe_drop
+
+    return observe_drop(found)
 
 
 def _of_workload(start: Start, objective: Objective, pools: Pools | None) -> Observation:

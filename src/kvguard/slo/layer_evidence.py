@@ -59,7 +59,18 @@ def _explains(engine: Capacity, size: int) -> bool:
 def known_block_size(start: Start, engine: Capacity) -> int | None:
     """The block size that the log tells, or that its figures prove."""
     derived = engine.derived.get("block_size")
-    return start.block_size or (None if derived is None else round(derived.value))
+    return start.block_size or (_by_tokens_and_blocks(engine) if derived is None else round(derived.value))
+
+
+def _by_tokens_and_blocks(engine: Capacity) -> int | None:
+    """Tokens over blocks, where the concurrency is that of one kind of layer."""
+    tokens, blocks, length = engine.kv_cache_tokens, engine.gpu_blocks, engine.max_model_len
+    pool = engine.token_figure is TokenFigure.POOL
+    if not (pool and tokens and blocks and length and engine.max_concurrency) or tokens % blocks:
+        return None
+    size = tokens // blocks
+    half = engine.rounding.get("max_concurrency", 0.0) + 1e-9
+    return size if abs(blocks / ceil(length / size) - engine.max_concurrency) <= half else None
 
 
 def _agreeing(start: Start, engine: Capacity) -> bool | None:

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kvguard.slo.baselines.baseline import Baseline
 
 
 class Bound(StrEnum):
@@ -212,8 +216,8 @@ class Slo:
     """What the SLO says of warnings, over `DEFAULT_SEVERITIES`."""
     strict: bool = False
     """Whether a warning of severity `warn` fails as well."""
-    baseline: Mapping[str, object] | None = None
-    """The baseline document to hold the start against, as read."""
+    baseline: "Baseline | None" = None
+    """What to hold the start against."""
 
     def severity(self, code: str) -> Severity:
         """What the warning of that code does to the verdict."""

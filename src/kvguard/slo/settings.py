@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
 from kvguard.slo.keys import BY_NAME, KEYS
 from kvguard.slo.objectives import KINDS, Gate, GateMode, Objective, OnUnknown, Severity, Slo, Workload
+
+if TYPE_CHECKING:
+    from kvguard.slo.baselines.baseline import Baseline
 
 DEFAULT_MAX_DROP = 0.05
 """A baseline alone asks for this: what rounding and a profile run's spread do not explain."""
@@ -39,7 +43,7 @@ class Settings:
 def slo_of(
     settings: Settings,
     model_config: Mapping[str, object] | None = None,
-    baseline: Mapping[str, object] | None = None,
+    baseline: "Baseline | None" = None,
 ) -> Slo:
     """The SLO that those settings make; what `model_config` and `baseline` name has been read by the caller.
 

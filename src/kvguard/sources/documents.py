@@ -3,11 +3,17 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError, SourceError, UserError
 from kvguard.slo.objectives import Slo
 from kvguard.slo.settings import Settings, slo_of
 
+if TYPE_CHECKING:
+    from kvguard.slo.baselines.baseline import Baseline
+
+PROMETHEUS = "prometheus:"
+"""What a baseline's name begins with that is a query and no file."""
 LARGEST_DOCUMENT = 16 * 2**20
 """No document for people is larger; a log given by mistake is not read whole."""
 
@@ -65,6 +71,23 @@ def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
     return read_json(path / "config.json" if path.is_dir() else path)
 
 
+def read_baseline(name: str, folder: Path) -> "Baseline":
+    """What a start is held against: a baseline or a report in a file, or what a Prometheus server holds.
+
+    Raises:
+        SourceError: the file or the server cannot be read.
+        ConfigError: it is neither, or the query is wrong.
+    """
+    if name.startswith(PROMETHEUS):
+        from kvguard.sources.prometheus import baseline_of_query  # the HTTP client only where a server is asked
+
+        return baseline_of_query(name.removeprefix(PROMETHEUS))
+    from kvguard.slo.baselines.document import baseline_from  # comparing only where there is something to compare with
+
+    path = folder / name
+    return baseline_from(read_json(path), str(path))
+
+
 def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
     """The SLO of a file, of flags, or of both; flags win. What a file names is looked for beside it.
 
@@ -99,5 +122,5 @@ def _complete(settings: Settings, folders: Mapping[str, Path]) -> Slo:
     return slo_of(
         settings,
         None if model_config is None else read_model_config(model_config, folders.get("model_config", here)),
-        None if baseline is None else read_json(folders.get("baseline", here) / baseline),
+        None if baseline is None else read_baseline(baseline, folders.get("baseline", here)),
     )

@@ -1,0 +1,45 @@
+"""`kvguard baseline`: keep a start's capacity, memory and options as a small file to hold later starts against."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kvguard.cli import exit_status
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the logs and where the file goes."""
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="a vLLM log (.gz and .zst as they are), - for stdin; several starts of one deployment give their spread",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where the baseline goes (default: stdout)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the baseline; of a start that failed, or that has told no capacity, nothing is written."""
+    from kvguard.cli.compared import read_log
+    from kvguard.cli.output import write_file
+    from kvguard.lines.secrets import mask_deep
+    from kvguard.render.json_report import render_json
+    from kvguard.render.log_text import shown
+    from kvguard.slo.baselines.baseline import baseline_of
+    from kvguard.slo.baselines.document import document_of
+    from kvguard.slo.evaluate import evaluate
+    from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity, Slo
+    from kvguard.slo.verdict import Outcome
+
+    reports = [read_log(name) for name in arguments.logs]
+    for name, report in zip(arguments.logs, reports, strict=True):
+        verdict = evaluate(report, Slo(severities=dict.fromkeys(DEFAULT_SEVERITIES, Severity.NOTE)))
+        if verdict.outcome is not Outcome.PASS:
+            print(f"kvguard: {name}: {shown(verdict.reasons[0].message)}: no baseline is written", file=sys.stderr)
+            return exit_status.MISSED if verdict.outcome is Outcome.FAIL else exit_status.UNKNOWN
+    document = mask_deep(document_of(baseline_of(reports)))
+    if arguments.output is None:
+        sys.stdout.write(render_json(document))
+    else:
+        write_file(arguments.output, render_json(document))
+    return exit_status.MET

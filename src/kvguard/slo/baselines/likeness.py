@@ -1,0 +1,111 @@
+"""Compares like with like: which figure of two starts means the same in both, and why the others do not."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kvguard.slo.baselines.baseline import Figure
+from kvguard.slo.baselines.pair import Pair
+from kvguard.startup.report import TokenFigure
+from kvguard.units import Interval
+
+LABELS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "kv_cache_tokens": ("KV cache size", "tokens"),
+        "max_concurrency": ("maximum concurrency", "requests"),
+        "gpu_blocks": ("blocks", "blocks"),
+        "kv_cache_bytes": ("KV cache memory of a rank", "bytes"),
+    }
+)
+"""Figures that can stand for capacity, the most telling first, with their name and unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """The figure by which two starts are compared."""
+
+    figure: str
+    old: Figure
+    new: Figure
+    passed_over: tuple[str, ...] = ()
+    """Why a more telling figure was not taken, a line each."""
+
+    @property
+    def drop(self) -> Interval:
+        """How much of the old capacity is lost, as a share; negative where more is there.
+
+        Against the lowest start of the baseline. Figures whose printed digits agree have not dropped.
+        """
+        if self.old.low == self.new.low and self.old.rounding == self.new.rounding:
+            return Interval.exact(0.0)
+        least, most = self.old.low - self.old.rounding, self.old.low + self.old.rounding
+        low, high = self.new.low - self.new.rounding, self.new.low + self.new.rounding
+        if least <= 0:
+            return Interval.exact(0.0 if self.new.low >= self.old.low else 1.0)
+        return Interval(1 - high / least, 1 - low / most)
+
+
+def compared(pair: Pair) -> Likeness | str:
+    """The figure that is like in both; where there is none, why, in one line."""
+    if not pair.same("model"):
+        old, new = pair.options("model")
+        return f"another model: {old} before, {new} now"
+    passed_over: list[str] = []
+    for figure, (label, _unit) in LABELS.items():
+        why = _WHY_NOT[figure](pair)
+        figures = pair.capacity(figure)
+        if why is None and figures is not None:
+            return Likeness(figure, *figures, tuple(passed_over))
+        if why is not None:
+            passed_over.append(f"{label}: {why}")
+    return "; ".join(passed_over)
+
+
+def is_like(pair: Pair, figure: str) -> bool:
+    """Whether that figure is told in both and means the same."""
+    return pair.same("model") and _WHY_NOT[figure](pair) is None
+
+
+def _missing(pair: Pair, figure: str) -> str | None:
+    sides = [
+        name for name, side in (("the baseline", pair.old), ("this start", pair.new)) if figure not in side.weakest
+    ]
+    return f"{' and '.join(sides)} {'do' if len(sides) > 1 else 'does'} not tell it" if sides else None
+
+
+def _tokens(pair: Pair) -> str | None:
+    missing = _missing(pair, "kv_cache_tokens")
+    if missing is not None or pair.one_kind_of_layer:
+        return missing
+    old, new = pair.old.token_figure, pair.new.token_figure
+    if old is not new:
+        return "reported differently since 0.20.1"
+    if old is TokenFigure.CONCURRENCY_TIMES_LEN and pair.old.max_model_len != pair.new.max_model_len:
+        return "printed as concurrency times max_model_len, which differs"
+    return None
+
+
+def _concurrency(pair: Pair) -> str | None:
+    missing = _missing(pair, "max_concurrency")
+    if missing is None and pair.old.max_model_len != pair.new.max_model_len:
+        return "at another max_model_len"
+    return missing
+
+
+def _blocks(pair: Pair) -> str | None:
+    missing = _missing(pair, "gpu_blocks")
+    return "of another size" if missing is None and not pair.same("block_size") else missing
+
+
+def _bytes(pair: Pair) -> str | None:
+    missing = _missing(pair, "kv_cache_bytes")
+    if missing is not None:
+        return missing
+    other = [name for name in _BYTES_DEPEND_ON if not pair.same(name)]
+    return f"with another {other[0]}" if other else None
+
+
+_BYTES_DEPEND_ON = ("kv_cache_dtype", "dtype", "tensor_parallel_size", "pipeline_parallel_size")
+_WHY_NOT: Mapping[str, Callable[[Pair], str | None]] = MappingProxyType(
+    {"kv_cache_tokens": _tokens, "max_concurrency": _concurrency, "gpu_blocks": _blocks, "kv_cache_bytes": _bytes}
+)

@@ -1,0 +1,123 @@
+"""Causes in memory: starts that failed for it, and where the cache's bytes went."""
+
+from kvguard.kvcache import releases
+from kvguard.slo.baselines.budget import NOISE, BudgetChange, Part
+from kvguard.slo.baselines.evidence import Evidence, arrow, factor, signed_bytes
+from kvguard.startup.report import FailureKind
+from kvguard.units import GIB, format_bytes, format_count
+
+NOTABLE_GRAPHS = GIB
+"""Gap between the CUDA graphs' estimate and what they took from which it is worth a sentence."""
+
+
+def refused(evidence: Evidence) -> str | None:
+    failure = evidence.pair.new.failure
+    if failure is None or evidence.pair.old.failure is not None:
+        return None
+    if failure.kind is not FailureKind.KV_CACHE_TOO_SMALL or failure.needed_bytes is None:
+        return f"the new start failed: {_FAILED.get(failure.kind, failure.message)}"
+    length = failure.requested_max_model_len or evidence.pair.new.max_model_len
+    request = "one request" if length is None else f"one request of {format_count(length)} tokens"
+    needed = f"the new start failed: {request} needs {format_bytes(failure.needed_bytes)} of KV cache"
+    there = "" if failure.available_bytes is None else f", {format_bytes(failure.available_bytes)} are there"
+    since = ""
+    same_length = evidence.pair.same("max_model_len") and evidence.pair.new.layers != "uniform"
+    if evidence.pair.crossed(releases.IN_FLIGHT_TOKENS) and same_length:
+        since = "; since 0.26.0 sliding-window layers reserve for two batches in flight, where it was one"
+    return needed + there + since
+
+
+_FAILED = {
+    FailureKind.NO_KV_MEMORY: "nothing is left for the KV cache",
+    FailureKind.OOM: "the device ran out of memory after the KV cache had been sized",
+    FailureKind.FREE_MEMORY_BELOW_UTILIZATION: "less device memory was free than gpu_memory_utilization asks for",
+    FailureKind.KV_CACHE_TOO_SMALL: "the KV cache is too small for the context",
+}
+
+
+def recovered(evidence: Evidence) -> str | None:
+    failed, length = evidence.pair.old.failure, evidence.pair.options("max_model_len")
+    if failed is None or evidence.pair.new.failure is not None:
+        return None
+    if None not in length and length[0] != length[1]:
+        return f"the old start failed and the new one did not, at max_model_len {arrow(*length)}"
+    return "the old start failed, the new one did not"
+
+
+def cache_moved(evidence: Evidence) -> str | None:
+    """The cache's change as the sum of its parts."""
+    budget = evidence.budget
+    change = budget.cache.change
+    if change is None or abs(change) <= NOISE:
+        return None
+    share = "" if not budget.cache.old or budget.cache.old < 0 else f" ({factor(1 + change / budget.cache.old)})"
+    told = [_part(part) for part in _by_weight(budget) if abs(part.effect or 0.0) > NOISE]
+    appeared = [_appeared(part) for part in budget.parts if part.change is None and (part.new or part.old)]
+    left = budget.unexplained
+    if left is not None and abs(left) > NOISE:
+        told.append(f"unexplained {signed_bytes(left)}")
+    return f"KV cache {signed_bytes(change)}{share}: {', '.join((*told, *appeared))}"
+
+
+def _by_weight(budget: BudgetChange) -> list[Part]:
+    return sorted(budget.parts, key=lambda part: -abs(part.effect or 0.0))
+
+
+def _part(part: Part) -> str:
+    return f"{part.label} {signed_bytes(part.change or 0.0)}"
+
+
+def _appeared(part: Part) -> str:
+    if part.old is None:
+        return f"{part.label} {format_bytes(part.new or 0.0)} now, not told before"
+    return f"{part.label} {format_bytes(part.old)} before, not told now"
+
+
+def graphs_taken_off(evidence: Evidence) -> str | None:
+    graphs = evidence.pair.new.memory.get("cuda_graphs_estimated")
+    if not evidence.pair.crossed(releases.GRAPHS_TAKEN_OFF) or graphs is None:
+        return None
+    text = f"since 0.20.0 the CUDA graphs' estimate ({format_bytes(graphs.low)}) is taken off the KV cache"
+    total, share = evidence.pair.new.memory.get("total_gpu"), evidence.pair.new.options.get("gpu_memory_utilization")
+    if total is None or not isinstance(share, int | float):
+        return text
+    return f"{text}: --gpu-memory-utilization {share + graphs.low / total.low:.4f} would keep its size"
+
+
+def graphs_wasted(evidence: Evidence) -> str | None:
+    memory = evidence.pair.new.memory
+    estimated, taken = memory.get("cuda_graphs_estimated"), memory.get("cuda_graphs")
+    if estimated is None or taken is None or estimated.low - taken.low < NOTABLE_GRAPHS:
+        return None
+    gap = format_bytes(estimated.low - taken.low)
+    return (
+        f"CUDA graphs were estimated {format_bytes(estimated.low)} and took {format_bytes(taken.low)}: "
+        f"{gap} of KV cache is never used"
+    )
+
+
+def profile_depends(evidence: Evidence) -> str | None:
+    """A pool that changes with the length or the batch, by the profile run's own needs."""
+    change = evidence.budget.cache.change
+    changed = [name for name in ("max_model_len", "max_num_batched_tokens") if not evidence.pair.same(name)]
+    explained = evidence.budget.explained
+    blocks = evidence.moved("gpu_blocks") if change is None else None
+    if not changed or (blocks is None and (change is None or abs(change) <= NOISE)):
+        return None
+    if (
+        change is not None
+        and explained is not None
+        and abs(change - explained) < abs(change) / 2
+        and not _peak_moved(evidence)
+    ):
+        return None
+    old, new = evidence.pair.options(changed[0])
+    moved = f"KV cache {signed_bytes(change)}" if change is not None else f"blocks {factor(blocks or 1.0)}"
+    return (
+        f"{moved} with {changed[0]} {arrow(old, new)}: the profile run depends on it, so that capacity holds only "
+        "at the length and batch that it was measured with"
+    )
+
+
+def _peak_moved(evidence: Evidence) -> bool:
+    return any(part.name == "activation_peak" and abs(part.effect or 0.0) > NOISE for part in evidence.budget.parts)

@@ -1,0 +1,104 @@
+"""Two starts side by side: the older and the newer, and the questions that every comparison asks of both."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvguard.errors import ConfigError
+from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
+from kvguard.slo.baselines.baseline import ARGUMENTS, OPTIONS, Baseline, Figure
+
+DEFAULT = "default"
+_SHARE, _SHARE_SINCE_020 = 0.9, 0.92  # config/cache.py
+_ONLY_ARGUMENTS = frozenset({"gpu_memory_utilization", "max_num_seqs", *ARGUMENTS})
+"""Options that no other line tells: what a list of arguments leaves out has its default."""
+
+
+class OptionChange(NamedTuple):
+    """An option that is not the same in both, as each side tells it."""
+
+    name: str
+    old: object
+    new: object
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The older start (or baseline) and the newer one."""
+
+    old: Baseline
+    new: Baseline
+
+    def capacity(self, name: str) -> tuple[Figure, Figure] | None:
+        """That figure of the weakest engine, where both tell it."""
+        old, new = self.old.weakest.get(name), self.new.weakest.get(name)
+        return None if old is None or new is None else (old, new)
+
+    def ratio(self, name: str) -> float | None:
+        """How many times the old figure the new one is; by the low ends."""
+        figures = self.capacity(name)
+        return None if figures is None or not figures[0].low else figures[1].low / figures[0].low
+
+    def unchanged(self, name: str) -> bool | None:
+        """Whether the figure is the same as far as its digits tell; `None` where a side does not tell it."""
+        figures = self.capacity(name)
+        if figures is None:
+            return None
+        old, new = figures
+        return new.low - new.rounding <= old.high + old.rounding and old.low - old.rounding <= new.high + new.rounding
+
+    def options(self, name: str) -> tuple[object, object]:
+        """That option on both sides; `None` where it is not known."""
+        return self.old.options.get(name), self.new.options.get(name)
+
+    def same(self, name: str) -> bool:
+        """Whether nothing tells that the option differs."""
+        return not any(change.name == name for change in self.changed_options())
+
+    def changed_options(self) -> Iterator[OptionChange]:
+        """Options that differ; an argument that a side leaves out has its default there, if that side lists them."""
+        for name in (*OPTIONS, *ARGUMENTS):
+            old, new = self.options(name)
+            if name == "model" and old is not None and new is not None and _last_part(old) == _last_part(new):
+                continue
+            if name == "gpu_memory_utilization":
+                old, new = _utilization(self.old), _utilization(self.new)
+            left_out = name in _ONLY_ARGUMENTS
+            if (
+                old != new
+                and (old is not None or (left_out and self.old.arguments_told))
+                and (new is not None or (left_out and self.new.arguments_told))
+            ):
+                yield OptionChange(name, DEFAULT if old is None else old, DEFAULT if new is None else new)
+
+    @property
+    def one_kind_of_layer(self) -> bool:
+        """Whether either log proves it: kinds of layers are the model's, and so the same in both."""
+        kinds = {self.old.layers, self.new.layers}
+        return "uniform" in kinds and "hybrid" not in kinds and self.same("model")
+
+    def crossed(self, release: Release) -> bool:
+        """Whether the older start is of a version before that release, and the newer one is not."""
+        old, new = _release(self.old), _release(self.new)
+        return old is not None and new is not None and old < release <= new
+
+
+def _utilization(baseline: Baseline) -> object:
+    """The share in force: told, or the release's default where the arguments do not name it."""
+    told = baseline.options.get("gpu_memory_utilization")
+    release = _release(baseline)
+    if told is not None or not baseline.arguments_told or release is None:
+        return told
+    return _SHARE if release < GRAPHS_TAKEN_OFF else _SHARE_SINCE_020
+
+
+def _release(baseline: Baseline) -> Release | None:
+    try:
+        return parse_release(baseline.vllm_version or "")
+    except ConfigError:
+        return None
+
+
+def _last_part(model: object) -> str:
+    """A model's own name: the same checkpoint is served from a hub's name and from a folder."""
+    return str(model).rstrip("/").rsplit("/", 1)[-1].lower()

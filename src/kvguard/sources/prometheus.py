@@ -1,0 +1,203 @@
+"""What production holds now, from the gauges that kvguard's sidecars expose to a Prometheus server, as a baseline.
+
+`prometheus:URL?namespace=prod&pod=~vllm-.*&range=1d`: each parameter but `range` and `query` is a label (`=~` for a
+pattern). Of each gauge the smallest value over the range and over all series is taken. `query={…}` gives the labels as
+PromQL writes them; `query=EXPRESSION` over one of the gauges gives that figure alone.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+
+from kvguard.errors import ConfigError, SourceError
+from kvguard.kvcache.releases import TOKENS_FROM_CONCURRENCY, parse_release
+from kvguard.slo.baselines.baseline import Baseline, Figure
+from kvguard.startup.report import TokenFigure
+
+GAUGES: Mapping[str, str] = {
+    "kv_cache_tokens": "kvguard_kv_cache_tokens",
+    "max_concurrency": "kvguard_max_concurrency",
+    "gpu_blocks": "kvguard_gpu_blocks",
+    "kv_cache_bytes": "kvguard_kv_cache_bytes",
+    "weights_bytes": "kvguard_weights_bytes",
+}
+"""Figures of a baseline, and the gauge of each."""
+_LENGTH = "kvguard_max_model_len_tokens"
+_INFO = "kvguard_vllm_info"
+_INFO_OPTIONS = ("model", "kv_cache_dtype", "dtype", "quantization")
+_INFO_SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+
+_RANGE = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_CREDENTIALS = re.compile(r"//[^/@]*@")
+DEFAULT_RANGE = "1h"
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of which server."""
+
+    url: str
+    selector: str
+    """Label matchers in braces, or nothing."""
+    range: str
+    expression: str | None = None
+    """PromQL over one gauge, given whole."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it: without a password."""
+        return "prometheus:" + _CREDENTIALS.sub("//", self.url) + (self.expression or self.selector)
+
+
+def parse_query(text: str) -> Query:
+    """Read `URL?label=value&range=1d`, `URL?query={…}` or `URL?query=EXPRESSION`.
+
+    Raises:
+        ConfigError: no URL of a server, a label that is none, or a range that is none.
+    """
+    url, _mark, rest = text.partition("?")
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"prometheus:{text}: write prometheus:http://HOST:9090?LABEL=VALUE&range=1d")
+    labels, range_, written = [], DEFAULT_RANGE, None
+    while rest:
+        if rest.startswith("query="):  # the last one: PromQL has ampersands of its own
+            written, rest = unquote(rest.removeprefix("query=")).strip(), ""
+            continue
+        part, _ampersand, rest = rest.partition("&")
+        name, _equals, value = part.partition("=")
+        if name == "range":
+            range_ = value
+        else:
+            labels.append(_matcher(name, unquote(value)))
+    if not _RANGE.fullmatch(range_):
+        raise ConfigError(f"prometheus:{url}: range={range_} is not a duration of Prometheus: write range=1d")
+    if written is not None and not written.startswith("{"):
+        return Query(url.rstrip("/"), "", range_, written)
+    selector = written or ("{" + ",".join(labels) + "}" if labels else "")
+    return Query(url.rstrip("/"), selector, range_)
+
+
+def _matcher(name: str, value: str) -> str:
+    if not _LABEL.fullmatch(name):
+        raise ConfigError(f"prometheus: {name!r} is not a label's name: write ?namespace=prod&pod=~vllm-.*")
+    operator = "=~" if value.startswith("~") else "="
+    escaped = value.removeprefix("~").replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name}{operator}"{escaped}"'
+
+
+def baseline_of_query(text: str, transport: httpx.BaseTransport | None = None) -> Baseline:
+    """Ask the server, and make a baseline of its answers.
+
+    Args:
+        text: the query, as `parse_query` reads it.
+        transport: what carries the requests; the network unless a test says otherwise.
+
+    Raises:
+        ConfigError: the query is wrong, matches nothing, or mixes deployments.
+        SourceError: the server does not answer, or not as Prometheus does.
+    """
+    query = parse_query(text)
+    with httpx.Client(timeout=TIMEOUT_S, transport=transport) as client:
+        weakest = _expression(client, query) if query.expression else _gauges(client, query)
+        if not weakest:
+            raise ConfigError(f"{query.name}: no series matches: is kvguard scraped there, and are the labels right?")
+        infos = (
+            [] if query.expression else _ask(client, query, f"last_over_time({_INFO}{query.selector}[{query.range}])")
+        )
+        lengths = [] if query.expression else _lengths(client, query)
+    versions = {info["metric"].get("version", "") for info in infos}
+    return Baseline(
+        sources=(query.name,),
+        starts=max(len(infos), 1),
+        vllm_version=versions.pop() if len(versions) == 1 else None,
+        token_figure=_token_figure({info["metric"].get("version", "") for info in infos}),
+        weakest=weakest,
+        options=_options(query, infos, lengths),
+    )
+
+
+def _gauges(client: httpx.Client, query: Query) -> dict[str, Figure]:
+    found = {}
+    for figure, gauge in GAUGES.items():
+        series = f"{gauge}{query.selector}[{query.range}]"
+        lowest = _value(_ask(client, query, f"min(min_over_time({series}))"))
+        highest = _value(_ask(client, query, f"max(min_over_time({series}))"))
+        if lowest is not None and highest is not None:
+            found[figure] = Figure(lowest, highest)
+    return found
+
+
+def _expression(client: httpx.Client, query: Query) -> dict[str, Figure]:
+    expression = query.expression or ""
+    named = [figure for figure, gauge in GAUGES.items() if re.search(rf"\b{gauge}\b", expression)]
+    if len(named) != 1:
+        raise ConfigError(f"{query.name}: a query must be over one gauge of: {', '.join(GAUGES.values())}")
+    values = [float(sample["value"][1]) for sample in _ask(client, query, expression)]
+    return {named[0]: Figure(min(values), max(values))} if values else {}
+
+
+def _lengths(client: httpx.Client, query: Query) -> list[float]:
+    return [
+        float(s["value"][1]) for s in _ask(client, query, f"last_over_time({_LENGTH}{query.selector}[{query.range}])")
+    ]
+
+
+def _options(query: Query, infos: list[Mapping[str, Any]], lengths: list[float]) -> dict[str, object]:
+    """Options that all series agree on.
+
+    Raises:
+        ConfigError: several models, or several context lengths: not one deployment.
+    """
+    if len(set(lengths)) > 1:
+        raise ConfigError(f"{query.name}: series of several max_model_len match: narrow them by labels")
+    found: dict[str, object] = {"max_model_len": int(lengths[0])} if lengths else {}
+    for name in (*_INFO_OPTIONS, *_INFO_SIZES):
+        values = {info["metric"].get(name, "") for info in infos} - {""}
+        if name == "model" and len(values) > 1:
+            raise ConfigError(
+                f"{query.name}: series of several models match ({', '.join(sorted(values))}): narrow them"
+            )
+        if len(values) == 1:
+            value = values.pop()
+            found[name] = int(value) if name in _INFO_SIZES else value
+    return found
+
+
+def _token_figure(versions: set[str]) -> TokenFigure | None:
+    """What the token gauge means, where all series agree on it."""
+    try:
+        later = {parse_release(version) >= TOKENS_FROM_CONCURRENCY for version in versions}
+    except ConfigError:
+        return None
+    if len(later) != 1:
+        return None
+    return TokenFigure.CONCURRENCY_TIMES_LEN if later.pop() else TokenFigure.POOL
+
+
+def _value(samples: list[Mapping[str, Any]]) -> float | None:
+    return float(samples[0]["value"][1]) if samples else None
+
+
+def _ask(client: httpx.Client, query: Query, expression: str) -> list[Mapping[str, Any]]:
+    """The samples of an instant query."""
+    where = "prometheus:" + _CREDENTIALS.sub("//", query.url)
+    try:
+        answer = client.get(f"{query.url}/api/v1/query", params={"query": expression})
+        document = answer.json()
+    except httpx.HTTPError as error:
+        raise SourceError(f"{where}: no answer: {error or type(error).__name__}") from None
+    except ValueError:
+        raise SourceError(f"{where}: answered {answer.status_code} and no JSON: is it a Prometheus server?") from None
+    if not isinstance(document, dict) or document.get("status") != "success":
+        told = document.get("error", "no reason given") if isinstance(document, dict) else "no object"
+        raise ConfigError(f"{where}: refused the query: {' '.join(str(told).split())}")
+    data = document.get("data", {})
+    if data.get("resultType") != "vector":
+        raise ConfigError(f"{where}: the query gives a {data.get('resultType')}, not a value for each series")
+    return list(data["result"])
