@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator
 from kvguard.slo.objectives import Severity, Slo
 from kvguard.slo.verdict import JudgedWarning
 from kvguard.startup.report import Phase, Start, StartWarning
+from kvguard.units import format_count
 
 
 def judged_warnings(start: Start | None, slo: Slo, found: Iterable[StartWarning]) -> tuple[JudgedWarning, ...]:
     """Each warning once by code and place, with its severity; `found` are those of the checks."""
     if start is None:
         return ()
-    warnings = dict.fromkeys((*start.warnings, *_of_the_course(start), *found))
+    misread = () if slo.workload else _more_than_printed(start)  # a declared workload says it better
+    warnings = dict.fromkeys((*start.warnings, *_of_the_course(start), *misread, *found))
     return tuple(JudgedWarning(w.code, _severity(w.code, start, slo), w.message, w.place) for w in warnings)
 
 
@@ -21,6 +23,18 @@ def _of_the_course(start: Start) -> Iterator[StartWarning]:
         yield StartWarning(
             "start-not-finished", "the capacity is reported, the server is not ready yet", start.last_place
         )
+
+
+def _more_than_printed(start: Start) -> Iterator[StartWarning]:
+    """People take the printed figure for an admission limit: it counts requests of the whole context."""
+    printed, running = start.capacity.weakest.max_concurrency, start.runtime.peak_running
+    if printed is not None and running is not None and running > printed:
+        ran, most = format_count(running), format_count(printed)
+        message = (
+            f"{ran} requests ran at once, more than the maximum concurrency of {most}: that figure counts requests of "
+            "max_model_len tokens, and is no cap"
+        )
+        yield StartWarning("concurrency-is-no-cap", message, start.runtime.place)
 
 
 def _severity(code: str, start: Start, slo: Slo) -> Severity:

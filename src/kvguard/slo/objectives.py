@@ -193,6 +193,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "implausible-gain": Severity.WARN,
         "arguments-differ": Severity.WARN,
         "load-matches-plan": Severity.NOTE,
+        "concurrency-is-no-cap": Severity.NOTE,
         "hybrid-token-figure": Severity.NOTE,
         "restarted": Severity.NOTE,
         "resized-at-run-time": Severity.NOTE,

@@ -62,15 +62,18 @@ def _bytes_a_token(evidence: Evidence) -> float | None:
 
 
 def sharding(evidence: Evidence) -> str | None:
+    """More ranks: whether a token is split over them, or kept whole on each."""
     if evidence.pair.same("tensor_parallel_size"):
         return None
-    ratio = _bytes_a_token(evidence)
     ranks = f"tensor_parallel_size {arrow(*evidence.pair.options('tensor_parallel_size'))}"
+    printed = "memory is printed per rank, tokens per engine"
+    ratio = _bytes_a_token(evidence)
     if ratio is None:
-        return f"{ranks}: KV cache memory is printed per rank, tokens per engine"
+        return f"{ranks}: {printed}"
     if abs(ratio - 1) < NOTABLE:
-        return f"{ranks}: a token takes as many bytes on each rank as before (MLA, or more ranks than KV heads)"
-    return f"{ranks}: a token's bytes on each rank {factor(ratio)}; memory is printed per rank, tokens per engine"
+        whole = "a token takes as many bytes on each rank as before (MLA, or more ranks than KV heads)"
+        return f"{ranks}: {whole}; {printed}"
+    return f"{ranks}: a token's bytes on each rank {factor(ratio)}; {printed}"
 
 
 def generation(evidence: Evidence) -> str | None:
@@ -124,12 +127,16 @@ def seqs(evidence: Evidence) -> str | None:
 
 def unlike_without_cause(evidence: Evidence) -> str | None:
     """A change that neither parts nor options explain: at least the versions are named."""
-    figure = next((name for name in ("kv_cache_tokens", "gpu_blocks", "max_concurrency") if evidence.moved(name)), None)
-    if figure is None or evidence.budget.cache.change is not None or any(evidence.pair.changed_options()):
+    pair = evidence.pair
+    figure = next((name for name in _LABELS if evidence.moved(name) is not None), None)
+    if figure is None or evidence.budget.cache.change is not None or any(pair.changed_options()):
         return None
-    moved = evidence.moved(figure) or 1.0
-    label = {"kv_cache_tokens": "tokens", "gpu_blocks": "blocks", "max_concurrency": "concurrency"}[figure]
-    versions = arrow(evidence.pair.old.vllm_version or "?", evidence.pair.new.vllm_version or "?")
-    if evidence.pair.old.vllm_version == evidence.pair.new.vllm_version:
-        return f"{label} {factor(moved)} with the same version and options: the logs tell no part of the memory"
-    return f"{label} {factor(moved)} with vLLM {versions} and the same options: the logs tell no part of the memory"
+    versions = {pair.old.vllm_version, pair.new.vllm_version}
+    ran = "on a version that no line names" if None in versions else "on the same version"
+    if len(versions) == 2 and None not in versions:
+        ran = f"from vLLM {arrow(pair.old.vllm_version, pair.new.vllm_version)}"
+    moved = factor(evidence.moved(figure) or 1.0)
+    return f"{_LABELS[figure]} {moved} {ran}, with the same options: the logs tell no part of the memory"
+
+
+_LABELS = {"gpu_blocks": "blocks", "kv_cache_tokens": "tokens", "max_concurrency": "concurrency"}

@@ -45,32 +45,55 @@ def recovered(evidence: Evidence) -> str | None:
 
 
 def cache_moved(evidence: Evidence) -> str | None:
-    """The cache's change as the sum of its parts."""
+    """The cache's change as the sum of its parts, and what no part explains of it."""
     budget = evidence.budget
     change = budget.cache.change
     if change is None or abs(change) <= NOISE:
         return None
-    share = "" if not budget.cache.old or budget.cache.old < 0 else f" ({factor(1 + change / budget.cache.old)})"
-    told = [_part(part) for part in _by_weight(budget) if abs(part.effect or 0.0) > NOISE]
-    appeared = [_appeared(part) for part in budget.parts if part.change is None and (part.new or part.old)]
+    told = [f"{part.label} {signed_bytes(part.change or 0.0)}" for part in _by_weight(budget)]
     left = budget.unexplained
     if left is not None and abs(left) > NOISE:
-        told.append(f"unexplained {signed_bytes(left)}")
-    return f"KV cache {signed_bytes(change)}{share}: {', '.join((*told, *appeared))}"
+        if not told and _profile_change(evidence) is not None:
+            return None  # told as what it is
+        told.append(f"unexplained {signed_bytes(left)}{_one_sided(budget)}")
+    return f"KV cache {signed_bytes(change)}{_share(budget.cache)}: {', '.join(told)}"
 
 
 def _by_weight(budget: BudgetChange) -> list[Part]:
-    return sorted(budget.parts, key=lambda part: -abs(part.effect or 0.0))
+    """Parts that moved, the heaviest first."""
+    moved = [part for part in budget.parts if abs(part.effect or 0.0) > NOISE]
+    return sorted(moved, key=lambda part: -abs(part.effect or 0.0))
 
 
-def _part(part: Part) -> str:
-    return f"{part.label} {signed_bytes(part.change or 0.0)}"
+def _share(cache: Part) -> str:
+    if not cache.old or cache.new is None or cache.old < 0 or cache.new < 0:
+        return ""
+    words = factor(cache.new / cache.old)
+    return "" if words in ("+0 %", "−0 %") else f" ({words})"
 
 
-def _appeared(part: Part) -> str:
-    if part.old is None:
-        return f"{part.label} {format_bytes(part.new or 0.0)} now, not told before"
-    return f"{part.label} {format_bytes(part.old)} before, not told now"
+def _one_sided(budget: BudgetChange) -> str:
+    """Parts that one log alone tells: what is unexplained may lie in them."""
+    notes = []
+    for when, value in (("before", "new"), ("now", "old")):
+        sides = [(part, getattr(part, value)) for part in budget.parts if part.change is None and part.name != "usable"]
+        named = ", ".join(f"{part.label} {format_bytes(count)}" for part, count in sides if count)
+        if named:
+            notes.append(f"not told {when}: {named}")
+    return f" ({'; '.join(notes)})" if notes else ""
+
+
+def graphs_counted(evidence: Evidence) -> str | None:
+    """A loss of just the graphs' memory: they are taken off the cache now, and came on top before."""
+    graphs, left = evidence.pair.new.memory.get("cuda_graphs"), evidence.budget.unexplained
+    if graphs is None or left is None or "cuda_graphs_estimated" in evidence.pair.new.memory or left > -NOISE:
+        return None
+    if abs(left + graphs.low) > max(NOISE, graphs.low / 10):
+        return None
+    size = format_bytes(graphs.low)
+    return (
+        f"the loss is the memory of the captured graphs ({size}): it comes off the KV cache now, and was on top before"
+    )
 
 
 def graphs_taken_off(evidence: Evidence) -> str | None:
@@ -97,27 +120,30 @@ def graphs_wasted(evidence: Evidence) -> str | None:
 
 
 def profile_depends(evidence: Evidence) -> str | None:
-    """A pool that changes with the length or the batch, by the profile run's own needs."""
-    change = evidence.budget.cache.change
-    changed = [name for name in ("max_model_len", "max_num_batched_tokens") if not evidence.pair.same(name)]
-    explained = evidence.budget.explained
-    blocks = evidence.moved("gpu_blocks") if change is None else None
-    if not changed or (blocks is None and (change is None or abs(change) <= NOISE)):
+    """A pool that changes with the length or the batch, by what the profile run itself needs."""
+    moved = _profile_change(evidence)
+    if moved is None:
         return None
-    if (
-        change is not None
-        and explained is not None
-        and abs(change - explained) < abs(change) / 2
-        and not _peak_moved(evidence)
-    ):
-        return None
-    old, new = evidence.pair.options(changed[0])
-    moved = f"KV cache {signed_bytes(change)}" if change is not None else f"blocks {factor(blocks or 1.0)}"
+    name = _profiled_option(evidence) or ""
+    old, new = evidence.pair.options(name)
     return (
-        f"{moved} with {changed[0]} {arrow(old, new)}: the profile run depends on it, so that capacity holds only "
-        "at the length and batch that it was measured with"
+        f"{moved} with {name} {arrow(old, new)}: the profile run depends on it, so that a pool holds only for the "
+        "length and batch that it was measured with"
     )
 
 
-def _peak_moved(evidence: Evidence) -> bool:
-    return any(part.name == "activation_peak" and abs(part.effect or 0.0) > NOISE for part in evidence.budget.parts)
+def _profiled_option(evidence: Evidence) -> str | None:
+    return next((name for name in ("max_model_len", "max_num_batched_tokens") if not evidence.pair.same(name)), None)
+
+
+def _profile_change(evidence: Evidence) -> str | None:
+    """What moved with an option of the profile run, where no other part explains most of it."""
+    change, explained = evidence.budget.cache.change, evidence.budget.explained
+    if _profiled_option(evidence) is None:
+        return None
+    if change is None:
+        blocks = evidence.moved("gpu_blocks") if evidence.pair.same("block_size") else None
+        return None if blocks is None else f"blocks {factor(blocks)}"
+    if abs(change) <= NOISE or (explained is not None and abs(change - explained) < abs(change) / 2):
+        return None
+    return f"KV cache {signed_bytes(change)}"
