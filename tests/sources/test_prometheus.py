@@ -9,14 +9,14 @@ import urllib.request
 from collections.abc import Iterator
 from threading import Event
 
-import httpx
 import pytest
 
 from kvguard.cli import main
 from kvguard.cli.exit_status import MET, MISSED, USAGE
-from kvguard.errors import ConfigError, SourceError
+from kvguard.errors import ConfigError
 from kvguard.slo.baselines.baseline import Figure
 from kvguard.sources.prometheus import Query, baseline_of_query, parse_query
+from kvguard.sources.prometheus_query import Sample
 from kvguard.startup.report import TokenFigure
 
 # --- the query --------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_a_check_holds_a_log_against_production(server: str, capsys: pytest.Capt
         ("?namespace=nowhere", "no series matches"),
         ("?range=10m", "several max_model_len"),
         ("?query=up", "a query must be over one gauge of"),
-        ("?query=kvguard_kv_cache_tokens[5m]", "gives a matrix"),
+        ("?query=kvguard_kv_cache_tokens[5m]", "the query gives a matrix"),
         ("?query=min(kvguard_kv_cache_tokens", "refused the query"),
     ],
 )
@@ -164,42 +164,21 @@ def test_a_query_that_says_nothing_is_told_in_one_line(
     assert told in line
 
 
-# --- servers that are none --------------------------------------------------------------------------------------------
-
-
-def answering(status: int, text: str) -> httpx.MockTransport:
-    return httpx.MockTransport(lambda request: httpx.Response(status, text=text))
-
-
-@pytest.mark.parametrize(
-    "status, text, told",
-    [
-        (502, "<html>bad gateway</html>", "answered 502 and no JSON: is it a Prometheus server?"),
-        (200, "[]", "refused the query: no object"),
-        (422, '{"status": "error", "error": "parse\\nerror"}', "refused the query: parse error"),
-    ],
-)
-def test_an_answer_that_is_none_is_told_in_one_line(status: int, text: str, told: str) -> None:
-    with pytest.raises((ConfigError, SourceError)) as error:
-        baseline_of_query("http://p:9090?pod=a", answering(status, text))
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        with pytest.raises(SourceError, match="no answer"):
-            baseline_of_query(f"http://127.0.0.1:{port}?pod=a")
+# --- answers of a test's own ------------------------------------------------------------------------------------------
 
 
 def test_two_versions_in_production_leave_the_token_figure_open() -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        query = request.url.params["query"]
+    def ask(server: str, query: str) -> list[Sample]:
         versions = ("0.20.0", "0.21.0") if "vllm_info" in query else ("",)
-        result = [{"metric": {"version": version}, "value": [0, "16384"]} for version in versions]
-        return httpx.Response(200, json={"status": "success", "data": {"resultType": "vector", "result": result}})
+        return [Sample({"version": version}, 16_384.0) for version in versions]
 
-    kept = baseline_of_query("http://p:9090?pod=a", httpx.MockTransport(answer))
+    kept = baseline_of_query("http://p:9090?pod=a", ask)
     assert (kept.vllm_version, kept.token_figure) == (None, None)
+
+
+def test_several_models_are_not_one_deployment() -> None:
+    def ask(server: str, query: str) -> list[Sample]:
+        return [Sample({"version": "0.20.0", "model": model}, 16_384.0) for model in ("a", "b")]
+
+    with pytest.raises(ConfigError, match=r"series of several models match \(a, b\)"):
+        baseline_of_query("http://p:9090?pod=a", ask)

@@ -6,17 +6,18 @@ PromQL writes them; `query=EXPRESSION` over one of the gauges gives that figure 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
-import httpx
-
-from kvguard.errors import ConfigError, SourceError
+from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import TOKENS_FROM_CONCURRENCY, parse_release
 from kvguard.slo.baselines.baseline import Baseline, Figure
+from kvguard.sources.prometheus_query import Sample, instant_query
 from kvguard.startup.report import TokenFigure
+
+Ask = Callable[[str, str], Sequence[Sample]]
+"""Asks a server (by URL) a question in PromQL."""
 
 GAUGES: Mapping[str, str] = {
     "kv_cache_tokens": "kvguard_kv_cache_tokens",
@@ -35,7 +36,6 @@ _RANGE = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _CREDENTIALS = re.compile(r"//[^/@]*@")
 DEFAULT_RANGE = "1h"
-TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,64 +91,60 @@ def _matcher(name: str, value: str) -> str:
     return f'{name}{operator}"{escaped}"'
 
 
-def baseline_of_query(text: str, transport: httpx.BaseTransport | None = None) -> Baseline:
+def baseline_of_query(text: str, ask: Ask = instant_query) -> Baseline:
     """Ask the server, and make a baseline of its answers.
 
     Args:
         text: the query, as `parse_query` reads it.
-        transport: what carries the requests; the network unless a test says otherwise.
+        ask: what carries the questions; the network unless a test says otherwise.
 
     Raises:
         ConfigError: the query is wrong, matches nothing, or mixes deployments.
-        SourceError: the server does not answer, or not as Prometheus does.
+        SourceError: the server does not answer, or refuses the query.
     """
     query = parse_query(text)
-    with httpx.Client(timeout=TIMEOUT_S, transport=transport) as client:
-        weakest = _expression(client, query) if query.expression else _gauges(client, query)
-        if not weakest:
-            raise ConfigError(f"{query.name}: no series matches: is kvguard scraped there, and are the labels right?")
-        infos = (
-            [] if query.expression else _ask(client, query, f"last_over_time({_INFO}{query.selector}[{query.range}])")
-        )
-        lengths = [] if query.expression else _lengths(client, query)
-    versions = {info["metric"].get("version", "") for info in infos}
+    weakest = _expression(ask, query) if query.expression else _gauges(ask, query)
+    if not weakest:
+        raise ConfigError(f"{query.name}: no series matches: is kvguard scraped there, and are the labels right?")
+    infos = () if query.expression else _newest(ask, query, _INFO)
+    lengths = () if query.expression else _newest(ask, query, _LENGTH)
+    versions = {info.labels.get("version", "") for info in infos}
     return Baseline(
         sources=(query.name,),
         starts=max(len(infos), 1),
-        vllm_version=versions.pop() if len(versions) == 1 else None,
-        token_figure=_token_figure({info["metric"].get("version", "") for info in infos}),
+        vllm_version=next(iter(versions)) if len(versions) == 1 else None,
+        token_figure=_token_figure(versions),
         weakest=weakest,
-        options=_options(query, infos, lengths),
+        options=_options(query, infos, [sample.value for sample in lengths]),
     )
 
 
-def _gauges(client: httpx.Client, query: Query) -> dict[str, Figure]:
+def _gauges(ask: Ask, query: Query) -> dict[str, Figure]:
     found = {}
     for figure, gauge in GAUGES.items():
         series = f"{gauge}{query.selector}[{query.range}]"
-        lowest = _value(_ask(client, query, f"min(min_over_time({series}))"))
-        highest = _value(_ask(client, query, f"max(min_over_time({series}))"))
-        if lowest is not None and highest is not None:
-            found[figure] = Figure(lowest, highest)
+        lowest = ask(query.url, f"min(min_over_time({series}))")
+        highest = ask(query.url, f"max(min_over_time({series}))")
+        if lowest and highest:
+            found[figure] = Figure(lowest[0].value, highest[0].value)
     return found
 
 
-def _expression(client: httpx.Client, query: Query) -> dict[str, Figure]:
+def _expression(ask: Ask, query: Query) -> dict[str, Figure]:
     expression = query.expression or ""
     named = [figure for figure, gauge in GAUGES.items() if re.search(rf"\b{gauge}\b", expression)]
     if len(named) != 1:
         raise ConfigError(f"{query.name}: a query must be over one gauge of: {', '.join(GAUGES.values())}")
-    values = [float(sample["value"][1]) for sample in _ask(client, query, expression)]
+    values = [sample.value for sample in ask(query.url, expression)]
     return {named[0]: Figure(min(values), max(values))} if values else {}
 
 
-def _lengths(client: httpx.Client, query: Query) -> list[float]:
-    return [
-        float(s["value"][1]) for s in _ask(client, query, f"last_over_time({_LENGTH}{query.selector}[{query.range}])")
-    ]
+def _newest(ask: Ask, query: Query, metric: str) -> Sequence[Sample]:
+    """The newest sample of each series over the range."""
+    return ask(query.url, f"last_over_time({metric}{query.selector}[{query.range}])")
 
 
-def _options(query: Query, infos: list[Mapping[str, Any]], lengths: list[float]) -> dict[str, object]:
+def _options(query: Query, infos: Sequence[Sample], lengths: Sequence[float]) -> dict[str, object]:
     """Options that all series agree on.
 
     Raises:
@@ -158,7 +154,7 @@ def _options(query: Query, infos: list[Mapping[str, Any]], lengths: list[float])
         raise ConfigError(f"{query.name}: series of several max_model_len match: narrow them by labels")
     found: dict[str, object] = {"max_model_len": int(lengths[0])} if lengths else {}
     for name in (*_INFO_OPTIONS, *_INFO_SIZES):
-        values = {info["metric"].get(name, "") for info in infos} - {""}
+        values = {info.labels.get(name, "") for info in infos} - {""}
         if name == "model" and len(values) > 1:
             raise ConfigError(
                 f"{query.name}: series of several models match ({', '.join(sorted(values))}): narrow them"
@@ -178,26 +174,3 @@ def _token_figure(versions: set[str]) -> TokenFigure | None:
     if len(later) != 1:
         return None
     return TokenFigure.CONCURRENCY_TIMES_LEN if later.pop() else TokenFigure.POOL
-
-
-def _value(samples: list[Mapping[str, Any]]) -> float | None:
-    return float(samples[0]["value"][1]) if samples else None
-
-
-def _ask(client: httpx.Client, query: Query, expression: str) -> list[Mapping[str, Any]]:
-    """The samples of an instant query."""
-    where = "prometheus:" + _CREDENTIALS.sub("//", query.url)
-    try:
-        answer = client.get(f"{query.url}/api/v1/query", params={"query": expression})
-        document = answer.json()
-    except httpx.HTTPError as error:
-        raise SourceError(f"{where}: no answer: {error or type(error).__name__}") from None
-    except ValueError:
-        raise SourceError(f"{where}: answered {answer.status_code} and no JSON: is it a Prometheus server?") from None
-    if not isinstance(document, dict) or document.get("status") != "success":
-        told = document.get("error", "no reason given") if isinstance(document, dict) else "no object"
-        raise ConfigError(f"{where}: refused the query: {' '.join(str(told).split())}")
-    data = document.get("data", {})
-    if data.get("resultType") != "vector":
-        raise ConfigError(f"{where}: the query gives a {data.get('resultType')}, not a value for each series")
-    return list(data["result"])
