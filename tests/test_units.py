@@ -2,7 +2,16 @@
 
 import pytest
 
-from kvguard.units import GIB, QuantityError, format_bytes, format_seconds, parse_bytes, parse_ratio, parse_seconds
+from kvguard.units import (
+    GIB,
+    QuantityError,
+    format_bytes,
+    format_seconds,
+    parse_bytes,
+    parse_bytes_interval,
+    parse_ratio,
+    parse_seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +66,26 @@ def test_bytes_never_print_as_zero_unless_they_are(count: float, expected: str) 
 @pytest.mark.parametrize("seconds, expected", [(0.63, "0.6 s"), (45, "45 s"), (412, "6 min 52 s"), (7200, "2 h 0 min")])
 def test_seconds_are_said_as_a_person_says_them(seconds: float, expected: str) -> None:
     assert format_seconds(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    "text, low, high",
+    [
+        ("3GiB", 3 * GIB, 3 * GIB),
+        ("4096", 4096, 4096),
+        ("3GiB..4GiB", 3 * GIB, 4 * GIB),
+        ("~2.5GiB", 2.45 * GIB, 2.55 * GIB),
+        ("~2.5GiB..~3.5GiB", 2.45 * GIB, 3.55 * GIB),
+    ],
+)
+def test_a_size_may_have_two_ends(text: str, low: float, high: float) -> None:
+    ends = parse_bytes_interval(text)
+
+    assert ends.low == pytest.approx(low, abs=1)
+    assert ends.high == pytest.approx(high, abs=1)
+
+
+@pytest.mark.parametrize("text", ["4GiB..3GiB", "~", "~many", "3GiB..", "..3GiB"])
+def test_ends_that_cannot_be_read_say_so(text: str) -> None:
+    with pytest.raises(QuantityError):
+        parse_bytes_interval(text)

@@ -5,8 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from kvguard.cli import exit_status
-from kvguard.units import Interval, QuantityError, parse_bytes_interval
+from kvguard.cli import exit_status, plan_flags
 
 if TYPE_CHECKING:
     from kvguard.kvcache.levers import Facts, Lever, Target
@@ -15,45 +14,12 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options; those of the engine are spelt as vLLM spells them."""
-    from kvguard.cli.plan_request import COUNTS, SWITCHES, WORDS, count
-
     add = parser.add_argument
     add("config", metavar="CONFIG", help="a config.json, a model folder, -, or a public model's name (llama-3.1-8b)")
     add("--format", choices=("text", "json"), default="text", help="what to print (default: text)")
-    pool = parser.add_argument_group("pool (at most one; without, only the layout)").add_argument
-    pool(
-        "--kv-cache-memory-bytes",
-        action="append",
-        type=_size,
-        metavar="SIZE",
-        help="of one rank; again a stage or rank",
-    )
-    pool("--num-gpu-blocks-override", type=count, metavar="N", help="blocks of the pool")
-    pool("--gpu-memory", type=_size, metavar="SIZE", help="total memory of a card, as vLLM or nvidia-smi shows it")
-    pool("--gpu-memory-utilization", type=float, metavar="F", help="share that vLLM may use (default: the release's)")
-    pool("--weights", type=_size, metavar="SIZE", help="weights on one rank, as vLLM prints them")
-    pool("--quantization", metavar="Q", help="of the weights: awq, gptq, fp8, nvfp4, …")
-    pool("--from-log", metavar="LOG", help="the parts and flags that a start on that machine measured")
-    pool("--reserve", type=_size, metavar="SIZE", help="all that is neither weights nor cache (default: an estimate)")
-    engine = parser.add_argument_group("engine").add_argument
-    engine("--vllm-version", metavar="V", help="whose rules hold (default: the newest that was tested)")
-    engine("--max-model-len", metavar="N|auto")
-    for name in COUNTS:
-        engine(f"--{name}", type=count, metavar="N")
-    for name in WORDS:
-        engine(f"--{name}", choices=_CHOICES.get(name))
-    for name in SWITCHES:
-        engine(f"--{name}", action=argparse.BooleanOptionalAction)
-    engine("--disable-hybrid-kv-cache-manager", action="store_true")
-    engine("--pp-layer-partition", metavar="16,16,…", help="as VLLM_PP_LAYER_PARTITION")
-    engine("--draft-config", metavar="FILE", help="config.json of a drafter; its layers take cache too")
-    load = parser.add_argument_group("workload and target").add_argument
-    for name in ("prompt-tokens", "output-tokens", "shared-prefix-tokens", "concurrent-requests"):
-        load(f"--{name}", type=count, metavar="N")
-    load("--min-concurrency", type=float, metavar="F", help="requests of max_model_len that must fit in one engine")
-
-
-_CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")}
+    plan_flags.add_pool(parser)
+    plan_flags.add_engine(parser)
+    plan_flags.add_load(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,13 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
         levers = _levers(request.facts_of(arguments, model, read, options, plan, start), target)
     _print(arguments, plan, target, outcome, levers)
     return _status(plan, outcome)
-
-
-def _size(text: str) -> Interval:
-    try:
-        return parse_bytes_interval(text)
-    except QuantityError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _levers(facts: "Facts", target: "Target") -> "tuple[Lever, ...]":

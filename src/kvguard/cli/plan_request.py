@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from kvguard.cli.plan_flags import COUNTS, SWITCHES, WORDS, count
 from kvguard.cli.plan_from_log import MeasuredStart
 from kvguard.cli.plan_inputs import ModelInput, read_model_input
 from kvguard.errors import ConfigError
@@ -23,38 +24,9 @@ from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_we
 from kvguard.kvcache.workload import Workload
 from kvguard.units import GIB, Interval
 
-COUNTS = (
-    "block-size",
-    "tensor-parallel-size",
-    "pipeline-parallel-size",
-    "decode-context-parallel-size",
-    "prefill-context-parallel-size",
-    "data-parallel-size",
-    "max-num-batched-tokens",
-    "max-num-encoder-input-tokens",
-    "max-num-seqs",
-    "mamba-block-size",
-    "kernel-block-alignment",
-    "num-speculative-tokens",
-    "draft-layers",
-)
-WORDS = ("dtype", "kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype", "engine", "mamba-cache-mode")
-SWITCHES = ("async-scheduling", "enable-prefix-caching")
 _MAY_BE_ZERO = ("num-speculative-tokens", "draft-layers")
 _UTILIZATION = 0.9
 _UTILIZATION_SINCE_020 = 0.92  # config/cache.py
-
-
-def count(text: str) -> int:
-    """A whole number, as an argparse type.
-
-    Raises:
-        argparse.ArgumentTypeError: anything else.
-    """
-    plain = text.replace(",", "").replace("_", "")
-    if not plain.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
-    return int(plain)
 
 
 def options_of(arguments: argparse.Namespace) -> Options:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.context import context_of
-from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, NoCache, State
+from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, NoCache
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.readers import Reader, Shards, decoder, encoders, latent, recurrent
@@ -313,8 +313,3 @@ def _drafter(layers: tuple[Layer, ...], count: int, draft_layers: int) -> tuple[
 
 
 _DRAFT_KINDS = (LayerKind.FULL, LayerKind.MLA, LayerKind.MLA_INDEXER)
-
-
-def states_of(model: ModelLayers) -> tuple[State, ...]:
-    """The recurrent layers."""
-    return tuple(layer for layer in model.layers if isinstance(layer, State))

@@ -1,6 +1,6 @@
 """From the card to the cache: total × utilisation − weights − reserve, each part with its two ends and its origin."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kvguard.kvcache import releases
 from kvguard.kvcache.layers import ModelLayers
@@ -8,8 +8,6 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
 from kvguard.units import GIB, MIB, Interval
-
-DEFAULT_UTILIZATION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +113,3 @@ def estimated_reserve(config: ModelConfig, model: ModelLayers, serving: Serving)
 def scaled(total: Interval, share: float) -> Interval:
     """A share of an interval, in whole bytes."""
     return Interval(int(total.low * share), int(total.high * share))
-
-
-def with_kv_cache(budget: Budget, kv_cache: Interval, source: str) -> Budget:
-    """The same budget with the cache's bytes replaced."""
-    return replace(budget, kv_cache=Part(kv_cache, source))

@@ -101,19 +101,19 @@ class Serving:
         return self.dcp * (self.pcp if divides else 1)
 
 
-_SINCE: dict[str, tuple[Release, Release | None]] = {
-    "decode_context_parallel_size": (releases.DCP_EXISTS, None),
-    "prefill_context_parallel_size": (releases.PCP_EXISTS, None),
-    "async_scheduling": (Release(0, 10, 0), None),
-    "disable_hybrid_kv_cache_manager": (releases.KV_HYBRID_MANAGER, None),
-    "mamba_cache_mode": (releases.STATE_CACHE_MODES, None),
-    "mamba_block_size": (releases.STATES_BY_BLOCK, None),
-    "mamba_cache_dtype": (Release(0, 10, 1), None),
-    "mamba_ssm_cache_dtype": (Release(0, 10, 1), None),
-    "auto_max_model_len": (releases.AUTO_MAX_MODEL_LEN, None),
-    "data_parallel_size": (Release(0, 8, 3), None),
+_SINCE: dict[str, Release] = {
+    "decode_context_parallel_size": releases.DCP_EXISTS,
+    "prefill_context_parallel_size": releases.PCP_EXISTS,
+    "async_scheduling": Release(0, 10, 0),
+    "disable_hybrid_kv_cache_manager": releases.KV_HYBRID_MANAGER,
+    "mamba_cache_mode": releases.STATE_CACHE_MODES,
+    "mamba_block_size": releases.STATES_BY_BLOCK,
+    "mamba_cache_dtype": Release(0, 10, 1),
+    "mamba_ssm_cache_dtype": Release(0, 10, 1),
+    "auto_max_model_len": releases.AUTO_MAX_MODEL_LEN,
+    "data_parallel_size": Release(0, 8, 3),
 }
-"""Since (and until) when vLLM's engine/arg_utils.py has a flag; the others are older than any release planned for."""
+"""Since when vLLM's engine/arg_utils.py has a flag; the others are older than any release planned for."""
 
 _DEFAULTS = Options()
 
@@ -129,7 +129,7 @@ def check_release(options: Options) -> None:
         raise ConfigError(
             f"--vllm-version {release}: older than {releases.OLDEST}, where vLLM prints no concurrency yet"
         )
-    for name, (since, _) in _SINCE.items():
+    for name, since in _SINCE.items():
         if getattr(options, name) != getattr(_DEFAULTS, name) and release < since:
             flag = "--max-model-len auto" if name == "auto_max_model_len" else f"--{name.replace('_', '-')}"
             raise ConfigError(f"{flag}: vLLM {release} does not have it; it came with {since}")
@@ -163,11 +163,17 @@ def resolve(
     release = options.vllm_version
     if options.vllm_version is _DEFAULTS.vllm_version:
         assumed.append(Assumption("vllm_version", str(release), "the newest that was tested"))
-    engine = options.engine or ("v1" if release >= releases.V1_BY_DEFAULT else "v0")
-    batched, seqs = _batch_defaults(options, total_gpu_bytes, assumed)
+    serving = _serving(options, model, _batch_defaults(options, total_gpu_bytes, assumed), assumed)
+    _check_parallelism(serving, model)
+    _check_cross_attention(serving, model)
+    return serving, assumed
+
+
+def _serving(options: Options, model: ModelLayers, batch: tuple[int, int], assumed: list[Assumption]) -> Serving:
+    release, engine = options.vllm_version, _engine(options, model, assumed)
     prefix_caching = _prefix_caching(options, model, engine)
     mode = _state_mode(options, model, prefix_caching)
-    serving = Serving(
+    return Serving(
         release=release,
         engine=engine,
         max_model_len=_max_model_len(options, model, assumed),
@@ -180,9 +186,9 @@ def resolve(
         dcp=options.decode_context_parallel_size,
         pcp=options.prefill_context_parallel_size,
         dp=options.data_parallel_size,
-        max_num_batched_tokens=batched,
-        encoder_budget=options.max_num_encoder_input_tokens or _encoder_budget(release, model, batched),
-        max_num_seqs=seqs,
+        max_num_batched_tokens=batch[0],
+        encoder_budget=options.max_num_encoder_input_tokens or _encoder_budget(release, model, batch[0]),
+        max_num_seqs=batch[1],
         async_scheduling=_async_scheduling(options),
         new_runner=_new_runner(release, model),
         prefix_caching=prefix_caching and not (mode == "none" and model.keeps_states),
@@ -194,9 +200,21 @@ def resolve(
         kernel_block_alignment=options.kernel_block_alignment,
         speculative_tokens=options.num_speculative_tokens,
     )
-    _check_parallelism(serving, model)
-    _check_cross_attention(serving, model)
-    return serving, assumed
+
+
+def _engine(options: Options, model: ModelLayers, assumed: list[Assumption]) -> str:
+    """V1 from 0.8.0, where it knows the model: recurrent layers fell back to V0 until 0.9.1 (engine/arg_utils.py)."""
+    release = options.vllm_version
+    if not model.keeps_states or release >= releases.RECURRENT_IN_V1:
+        return options.engine or ("v1" if release >= releases.V1_BY_DEFAULT else "v0")
+    if options.engine == "v1":
+        raise ConfigError(
+            f"--engine v1: vLLM {release} runs {model.architecture} with V0 only; V1 has recurrent layers from "
+            f"{releases.RECURRENT_IN_V1} on"
+        )
+    if options.engine is None and release >= releases.V1_BY_DEFAULT:
+        assumed.append(Assumption("engine", "v0", f"recurrent layers run with V1 from {releases.RECURRENT_IN_V1} on"))
+    return "v0"
 
 
 def with_max_model_len(serving: Serving, max_model_len: int) -> Serving:

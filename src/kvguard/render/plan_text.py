@@ -174,10 +174,11 @@ _LIMITS = {
 
 
 def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Terminal) -> list[str]:
-    what = "requests of the workload" if target.of_workload else "requests of max_model_len an engine"
+    what = "of the workload" if target.of_workload else "of max_model_len an engine"
+    noun = "request" if target.requests == 1 else "requests"
     words = {"pass": "met", "fail": "missed", "unknown": "can't tell"}
     tone = {"pass": Tone.GOOD, "fail": Tone.BAD, "unknown": Tone.DOUBT}[outcome]
-    lines = [page.paint(f"Target, {target.requests:g} {what}: {words[outcome]}", tone)]
+    lines = [page.paint(f"Target, {target.requests:g} {noun} {what}: {words[outcome]}", tone)]
     if not levers:
         return lines
     single = any(lever.meets and " + " not in lever.flag for lever in levers)

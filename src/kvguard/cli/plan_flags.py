@@ -1,0 +1,81 @@
+"""The flags of `kvguard plan` and how their values are read; the engine's are spelt as vLLM spells them."""
+
+import argparse
+
+from kvguard.units import Interval, QuantityError, parse_bytes_interval
+
+COUNTS = (
+    "block-size",
+    "tensor-parallel-size",
+    "pipeline-parallel-size",
+    "decode-context-parallel-size",
+    "prefill-context-parallel-size",
+    "data-parallel-size",
+    "max-num-batched-tokens",
+    "max-num-encoder-input-tokens",
+    "max-num-seqs",
+    "mamba-block-size",
+    "kernel-block-alignment",
+    "num-speculative-tokens",
+    "draft-layers",
+)
+WORDS = ("dtype", "kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype", "engine", "mamba-cache-mode")
+SWITCHES = ("async-scheduling", "enable-prefix-caching")
+_CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")}
+
+
+def add_pool(parser: argparse.ArgumentParser) -> None:
+    """Add what the pool is made of."""
+    add = parser.add_argument_group("pool (at most one; without, only the layout)").add_argument
+    often = "of one rank; again a stage or rank"
+    add("--kv-cache-memory-bytes", action="append", type=_size, metavar="SIZE", help=often)
+    add("--num-gpu-blocks-override", type=count, metavar="N", help="blocks of the pool")
+    add("--gpu-memory", type=_size, metavar="SIZE", help="total memory of a card, as vLLM or nvidia-smi shows it")
+    add("--gpu-memory-utilization", type=float, metavar="F", help="share that vLLM may use (default: the release's)")
+    add("--weights", type=_size, metavar="SIZE", help="weights on one rank, as vLLM prints them")
+    add("--quantization", metavar="Q", help="of the weights: awq, gptq, fp8, nvfp4, …")
+    add("--from-log", metavar="LOG", help="the parts and flags that a start on that machine measured")
+    add("--reserve", type=_size, metavar="SIZE", help="all that is neither weights nor cache (default: an estimate)")
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add vLLM's own flags."""
+    add = parser.add_argument_group("engine").add_argument
+    add("--vllm-version", metavar="V", help="whose rules hold (default: the newest that was tested)")
+    add("--max-model-len", metavar="N|auto")
+    for name in COUNTS:
+        add(f"--{name}", type=count, metavar="N")
+    for name in WORDS:
+        add(f"--{name}", choices=_CHOICES.get(name))
+    for name in SWITCHES:
+        add(f"--{name}", action=argparse.BooleanOptionalAction)
+    add("--disable-hybrid-kv-cache-manager", action="store_true")
+    add("--pp-layer-partition", metavar="16,16,…", help="as VLLM_PP_LAYER_PARTITION")
+    add("--draft-config", metavar="FILE", help="config.json of a drafter; its layers take cache too")
+
+
+def add_load(parser: argparse.ArgumentParser) -> None:
+    """Add the load, and what it must reach."""
+    add = parser.add_argument_group("workload and target").add_argument
+    for name in ("prompt-tokens", "output-tokens", "shared-prefix-tokens", "concurrent-requests"):
+        add(f"--{name}", type=count, metavar="N")
+    add("--min-concurrency", type=float, metavar="F", help="requests of max_model_len that must fit in one engine")
+
+
+def count(text: str) -> int:
+    """A whole number, as an argparse type.
+
+    Raises:
+        argparse.ArgumentTypeError: anything else.
+    """
+    plain = text.replace(",", "").replace("_", "")
+    if not plain.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+    return int(plain)
+
+
+def _size(text: str) -> Interval:
+    try:
+        return parse_bytes_interval(text)
+    except QuantityError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,253 @@
+"""`kvguard plan`: statuses, what CONFIG may be, pools, logs as pools, and what is refused in one line."""
+
+import argparse
+import io
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from kvguard.cli import main
+from kvguard.cli.plan import configure
+from kvguard.units import GIB
+from tests.conftest import FIXTURES
+from tests.kvcache.asking import MODELS, plan, refusal_of
+
+Capture = pytest.CaptureFixture[str]
+
+STORY = FIXTURES / "logs/story"
+LLAMA = "llama-3.1-8b"
+BAMBA = str(MODELS / "tiny-bamba.json")
+CARD = ("--gpu-memory", "24GiB", "--max-model-len", "8192")
+
+
+def page(capsys: Capture, *words: str) -> tuple[int, str]:
+    """The exit status and the text for people, in one line, so that no break matters."""
+    status = main(["plan", *words])
+    return status, " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "words, status",
+    [
+        ((), 0),
+        (("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192"), 0),
+        (("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--min-concurrency", "4"), 0),
+        (("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--min-concurrency", "4.1"), 1),
+        (("--kv-cache-memory-bytes", "4GiB"), 1),  # 131,072 tokens do not fit: vLLM refuses to start
+        (("--kv-cache-memory-bytes", "15GiB..17GiB"), 3),  # one end starts, the other does not
+        ((*CARD, "--min-concurrency", "5"), 3),  # inside the uncertainty of the estimate
+        ((*CARD, "--min-concurrency", "3"), 0),
+        (("--min-concurrency", "1"), 3),  # without a pool nothing can be said
+    ],
+)
+def test_the_status_is_that_of_the_start_and_the_target(words: tuple[str, ...], status: int, capsys: Capture) -> None:
+    assert main(["plan", LLAMA, *words]) == status
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (("no-such-model",), "no such file or folder, and no model known by that name"),
+        ((LLAMA, "--kv-cache-memory-bytes", "4GiB", "--gpu-memory", "24GiB"), "at most one"),
+        ((LLAMA, "--from-log", str(STORY / "rag-24gb.log"), "--gpu-memory", "24GiB"), "give at most one pool"),
+        ((LLAMA, "--vllm-version", "0.10.1", "--decode-context-parallel-size", "2"), "it came with 0.10.2"),
+        ((LLAMA, "--vllm-version", "0.13.0", "--max-model-len", "auto"), "it came with 0.14.0"),
+        ((LLAMA, "--vllm-version", "0.11.0", "--engine", "v0"), "the last release with it is 0.10.2"),
+        ((LLAMA, "--vllm-version", "0.5.0"), "older than 0.6.3"),
+        ((LLAMA, "--vllm-version", "newest"), "not a vLLM version"),
+        ((LLAMA, "--tensor-parallel-size", "3"), "32 attention heads; use a divisor"),
+        ((LLAMA, "--block-size", "0"), "at least 1 is needed"),
+        ((LLAMA, "--kv-cache-dtype", "fp7"), "fp7"),
+        ((LLAMA, "--gpu-memory", "24GiB", "--quantization", "magic"), "its bits a weight are not known"),
+        ((LLAMA, "--from-log", "no-such.log"), "no-such.log"),
+        ((BAMBA, "--vllm-version", "0.9.1", "--engine", "v1"), "with V0 only"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_line(words: tuple[str, ...], told: str, capsys: Capture) -> None:
+    line = refusal_of(capsys, *words)
+
+    assert told in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("words", [("--gpu-memory", "24 apples"), ("--kv-cache-memory-bytes", "4GiB..3GiB")])
+def test_a_size_that_is_none_is_a_usage_error(words: tuple[str, ...], capsys: Capture) -> None:
+    assert main(["plan", LLAMA, *words]) == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_an_architecture_that_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"architectures": ["NewThingForCausalLM"], "num_hidden_layers": 2}))
+
+    assert "NewThingForCausalLM" in refusal_of(capsys, config)
+
+
+def test_a_layer_type_that_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
+    document = json.loads((MODELS / "tiny-gemma3.json").read_text())
+    kinds = ["full_attention"] * (document["num_hidden_layers"] - 1) + ["quantum_attention"]
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(document | {"layer_types": kinds}))
+
+    assert "quantum_attention" in refusal_of(capsys, config)
+
+
+def test_the_config_may_come_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO((MODELS / "tiny-llama.json").read_text()))
+    status, document = plan(capsys, "-")
+    _, same = plan(capsys, MODELS / "tiny-llama.json")
+
+    assert status == 0
+    assert document["layout"] == same["layout"]
+
+
+def model_folder(folder: Path) -> Path:
+    (folder / "config.json").write_text((MODELS / "tiny-llama.json").read_text())
+    return folder
+
+
+def test_a_folder_tells_the_weights_by_its_index(tmp_path: Path, capsys: Capture) -> None:
+    folder = model_folder(tmp_path)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 3 * GIB}}))
+    _, document = plan(capsys, folder, "--gpu-memory", "8GiB")
+
+    weights = document["budget"]["weights_bytes"]
+    assert weights["source"] == "checkpoint"
+    assert weights["low"] <= 3 * GIB <= weights["high"]
+
+
+def test_a_folder_without_an_index_tells_them_by_its_headers(tmp_path: Path, capsys: Capture) -> None:
+    folder = model_folder(tmp_path)
+    header = json.dumps(
+        {"__metadata__": {"format": "pt"}, "a": {"data_offsets": [0, GIB]}, "b": {"data_offsets": [GIB, 2 * GIB]}}
+    ).encode()
+    (folder / "model-00001.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    _, document = plan(capsys, folder, "--gpu-memory", "8GiB")
+
+    weights = document["budget"]["weights_bytes"]
+    assert weights["low"] <= 2 * GIB <= weights["high"]
+
+
+def test_a_broken_checkpoint_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    folder = model_folder(tmp_path)
+    (folder / "model.safetensors").write_bytes(b"\xff" * 64)
+
+    assert "not a safetensors file" in refusal_of(capsys, folder, "--gpu-memory", "8GiB")
+
+
+def test_every_part_of_the_card_is_there_with_its_source(capsys: Capture) -> None:
+    _, document = plan(capsys, LLAMA, *CARD, "--weights", "~14.99GiB", "--gpu-memory-utilization", "0.9")
+    budget = document["budget"]
+
+    assert {name: part["source"] for name, part in budget.items() if isinstance(part, dict)} == {
+        "total_bytes": "given",
+        "usable_bytes": "given",
+        "weights_bytes": "given",
+        "reserve_bytes": "estimate",
+        "kv_cache_bytes": "computed",
+    }
+    assert budget["usable_bytes"]["low"] == int(24 * GIB * 0.9)
+    assert budget["weights_bytes"]["high"] - budget["weights_bytes"]["low"] < 0.011 * GIB
+
+
+def test_a_nominal_card_is_a_listed_assumption(capsys: Capture) -> None:
+    _, nominal = plan(capsys, LLAMA, *CARD)
+    _, measured = plan(capsys, LLAMA, "--gpu-memory", "~22.05GiB", "--max-model-len", "8192")
+
+    assert "nominal size" in next(row["why"] for row in nominal["assumptions"] if "gpu" in row["option"])
+    assert not [row for row in measured["assumptions"] if "gpu" in row["option"]]
+
+
+def test_the_page_says_what_fits_and_what_is_assumed(capsys: Capture) -> None:
+    status, text = page(capsys, LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192")
+
+    assert status == 0
+    assert "llama-3.1-8b: would start" in text
+    assert "131,072 bytes a token" in text
+    assert "blocks 2,048" in text
+    assert "tokens 32,768" in text
+    assert "concurrency 4.00x" in text
+    assert "longest context 32,752 max_model_len with which it would start" in text
+    assert "--vllm-version 0.32.0 the newest that was tested" in text
+
+
+def test_without_a_pool_the_page_is_the_layout(capsys: Capture) -> None:
+    status, text = page(capsys, LLAMA)
+
+    assert status == 0
+    assert "A block costs 2,097,152 bytes a rank" in text
+    assert "One engine holds" not in text
+
+
+def test_a_miss_ends_with_what_to_change(capsys: Capture) -> None:
+    words = (LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--min-concurrency", "6")
+    status, text = page(capsys, *words)
+
+    assert status == 1
+    assert "Target, 6 requests of max_model_len an engine: missed" in text
+    assert "+ --kv-cache-dtype fp8: gives 8.00." in text
+    assert "the pool is not enlarged" in text
+
+
+def test_a_load_is_counted_in_whole_blocks(capsys: Capture) -> None:
+    words = ("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--prompt-tokens", "6000")
+    _, document = plan(capsys, LLAMA, *words, "--output-tokens", "500", "--concurrent-requests", "6")
+
+    load = document["workload"]
+    assert load["blocks_per_request"] == 407
+    assert load["concurrency"]["low"] == pytest.approx(2047 / 407)
+    assert load["limited_by"] == "kv_cache"
+    assert document["target"]["outcome"] == "fail"
+
+
+def test_a_refused_log_gives_its_measured_parts(capsys: Capture) -> None:
+    status, document = plan(capsys, LLAMA, "--from-log", str(STORY / "l4-default-context.log"))
+    budget = document["budget"]
+
+    assert status == 1
+    assert budget["weights_bytes"]["low"] <= 14.99 * GIB <= budget["weights_bytes"]["high"]
+    assert budget["kv_cache_bytes"]["source"] == "measured"
+    assert document["capacity"]["largest_max_model_len"]["low"] <= 28368 <= 28448
+    assert ("max_model_len", 131072, "as in the log") in [tuple(row.values()) for row in document["assumptions"]]
+
+
+def test_a_log_answers_for_other_flags(capsys: Capture) -> None:
+    log = ("--from-log", str(STORY / "l4-default-context.log"))
+    status, shorter = plan(capsys, LLAMA, *log, "--max-model-len", "16384")
+    _, lighter = plan(capsys, LLAMA, *log, "--max-model-len", "16384", "--weights", "~5.37GiB")
+    _, higher = plan(capsys, LLAMA, *log, "--max-model-len", "16384", "--gpu-memory-utilization", "0.95")
+
+    assert status == 0
+    assert shorter["starts"] is True
+    gained = {
+        name: document["budget"]["kv_cache_bytes"]["low"] - shorter["budget"]["kv_cache_bytes"]["low"]
+        for name, document in {"lighter": lighter, "higher": higher}.items()
+    }
+    assert gained["lighter"] / GIB == pytest.approx(14.99 - 5.37, abs=0.04)
+    assert gained["higher"] / GIB == pytest.approx(22.05 * 0.05, abs=0.04)
+
+
+def test_a_log_without_bytes_still_tells_its_blocks(capsys: Capture) -> None:
+    status, document = plan(capsys, LLAMA, "--from-log", str(STORY / "rag-24gb.log"))
+
+    assert status == 0
+    assert document["capacity"]["gpu_blocks"] == {"low": 2560, "high": 2560}
+    assert document["capacity"]["printed"]["low"][-1].endswith("1.25x")
+
+
+def test_a_log_that_is_no_start_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    other = tmp_path / "other.log"
+    other.write_text("nothing of vLLM\n")
+
+    assert "no start of a vLLM server" in refusal_of(capsys, LLAMA, "--from-log", str(other))
+
+
+def test_every_flag_is_documented() -> None:
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    flags = {flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")}
+    text = (FIXTURES.parent / "docs/plan.md").read_text()
+
+    assert {flag for flag in flags - {"--help"} if flag not in text} == set()
