@@ -54,6 +54,7 @@ DCP_EXISTS = Release(0, 10, 2)
 MIXED_PAGES_IN_ONE_GROUP = Release(0, 11, 0)  # UniformTypeKVCacheSpecs
 GROUPS_FORMED_GLOBALLY = Release(0, 11, 0)  # before, each pipeline stage formed its own
 STATES_BY_BLOCK = Release(0, 11, 1)  # MambaSpec.max_memory_usage_bytes: ceil(L / mamba block), no speculative states
+TOKENS_PER_ENGINE = Release(0, 11, 1)  # the token line is printed after the ranks have been levelled
 PAGES_UNIFIED = Release(0, 12, 0)
 LARGEST_BUCKET_125 = Release(0, 12, 0)
 V_HEAD_SIZE_COUNTED = Release(0, 14, 0)
