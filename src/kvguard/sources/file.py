@@ -37,7 +37,6 @@ class FileSource:
         self._backlog: Iterator[bytes | Boundary] = iter(())
         self._suspect = False  # reading failed: whether it is still the same file must be found out
         self._at_line_start = True
-        self._at_boundary = True
 
     def poll(self, now: float) -> Sequence[SourceEvent]:
         """Read on, and look whether the name leads elsewhere; at most one read of each."""
@@ -208,10 +207,8 @@ class FileSource:
 
     def _hand_on(self, item: bytes | Boundary, now: float, events: list[SourceEvent]) -> None:
         if isinstance(item, Boundary):
-            if not self._at_boundary:
-                events.append(item)
-            self._at_boundary = self._at_line_start = True
+            self._at_line_start = True
+            events += self._record.boundary(item.kind, item.detail)
         elif item:
-            self._at_boundary = False
             self._at_line_start = item.endswith(b"\n")
             events.append(self._record.chunk(item, now))

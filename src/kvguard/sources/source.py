@@ -126,12 +126,21 @@ class Record:
         self._since: float | None = None
         self._last_read: float | None = None
         self._bytes_read = 0
+        self._at_boundary = True
 
     def chunk(self, data: bytes, now: float) -> Chunk:
         """Count bytes that arrived."""
         self._bytes_read += len(data)
         self._last_read = now
+        self._at_boundary = False
         return Chunk(data)
+
+    def boundary(self, kind: BoundaryKind, detail: str) -> list[Boundary]:
+        """A boundary to hand on; nothing where no bytes came since the last one, or before any."""
+        if self._at_boundary:
+            return []
+        self._at_boundary = True
+        return [Boundary(kind, detail)]
 
     def change(self, state: State, message: str, now: float) -> list[StateChange]:
         """Enter a state; the event to hand on, or nothing when that was known already."""
