@@ -94,6 +94,24 @@ def test_a_layer_type_that_is_not_known_is_named(tmp_path: Path, capsys: Capture
     assert "quantum_attention" in refusal_of(capsys, config)
 
 
+@pytest.mark.parametrize("window", [[4096, None], "4096", True])
+def test_a_window_that_is_no_number_is_refused(window: object, tmp_path: Path, capsys: Capture) -> None:
+    document = json.loads((MODELS / "tiny-mistral-sw.json").read_text())
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(document | {"sliding_window": window}))
+
+    assert '"sliding_window" of the model config is' in refusal_of(capsys, config)
+
+
+def test_a_nested_config_takes_what_it_is_silent_on_from_its_class(tmp_path: Path, capsys: Capture) -> None:
+    text = {"model_type": "llama", "vocab_size": 32064, "max_position_embeddings": 4096}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"architectures": ["LlavaForConditionalGeneration"], "text_config": text}))
+    _, document = plan(capsys, config)
+
+    assert document["layout"]["bytes_per_token"] == 2 * 32 * 32 * 128 * 2
+
+
 def test_the_config_may_come_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO((MODELS / "tiny-llama.json").read_text()))
     status, document = plan(capsys, "-")

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     levers: tuple[Lever, ...] = ()
     if target is not None and outcome != "pass":
         levers = _levers(request.facts_of(arguments, model, read, options, plan, start), target)
-    _print(arguments, plan, target, outcome, levers)
+    _print(arguments, model.name, plan, target, outcome, levers)
     return _status(plan, outcome)
 
 
@@ -77,6 +77,7 @@ def _reached(plan: "Plan", end: "End", target: "Target") -> float:
 
 def _print(
     arguments: argparse.Namespace,
+    name: str,
     plan: "Plan",
     target: "Target | None",
     outcome: str | None,
@@ -91,7 +92,7 @@ def _print(
         return
     from kvguard.render.plan_text import plan_text
 
-    sys.stdout.write(plan_text(plan, arguments.config, target, outcome, levers))
+    sys.stdout.write(plan_text(plan, name, target, outcome, levers))
 
 
 def _status(plan: "Plan", outcome: str | None) -> int:

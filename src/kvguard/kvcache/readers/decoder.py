@@ -50,11 +50,15 @@ def first_full(config: ModelConfig, count: int) -> Kinds:
 
 
 def window(config: ModelConfig) -> int | None:
-    """The sliding window in force, in tokens; 0 and `use_sliding_window: false` mean none."""
-    if config.text.get("use_sliding_window") is False:
+    """The sliding window in force, in tokens; 0 and `use_sliding_window: false` mean none.
+
+    Raises:
+        ConfigError: a window that is no number, such as one that differs by layer.
+    """
+    if config.text.get("use_sliding_window") is False or config.get("sliding_window", "sliding_window_size") is None:
         return None
-    value = config.get("sliding_window", "sliding_window_size")
-    return int(value) if isinstance(value, int) and value > 0 else None
+    value = config.integer("sliding_window", "sliding_window_size")
+    return value if value > 0 else None
 
 
 def layer_kinds(config: ModelConfig, count: int, pattern: Pattern) -> Kinds:
@@ -107,6 +111,7 @@ def attention_layer(
 
 
 dense = decoder()
+cohere2_moe = decoder(lambda _, count: (LayerKind.FULL,) * count, window_offset_since=Release(0, 0, 0))
 cohere2 = decoder(every(4, "sliding_window_pattern"), window_offset_since=_COHERE_WINDOW_PLUS_ONE)
 
 

@@ -31,9 +31,18 @@ _CLASS_DEFAULTS: Mapping[str, Mapping[str, int]] = {
 }
 
 
+_NESTED_DEFAULTS: Mapping[str, Mapping[str, int]] = {
+    # the same where a multi-modal config gives only what differs from the class (llava-hf/llava-1.5-7b-hf)
+    "llama": {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096},
+    "mistral": {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096},
+    "qwen2": {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_size": 4096},
+}
+
+
 def layer_count(config: ModelConfig) -> int:
     """Decoder layers, as pipeline stages split them."""
-    return config.integer(*LAYER_KEYS)
+    default = _default(config, "num_hidden_layers")
+    return config.optional(default, *LAYER_KEYS) if default else config.integer(*LAYER_KEYS)
 
 
 def attention_heads(config: ModelConfig) -> int:
@@ -63,7 +72,9 @@ def head_size(config: ModelConfig) -> int:
         return int(named)
     if default := _default(config, "head_dim"):
         return default
-    hidden, heads = config.integer(*HIDDEN_KEYS), attention_heads(config)
+    default = _default(config, "hidden_size")
+    hidden = config.optional(default, *HIDDEN_KEYS) if default else config.integer(*HIDDEN_KEYS)
+    heads = attention_heads(config)
     if hidden % heads:
         raise ConfigError(
             f'{config.architecture}: hidden size {hidden} over {heads} heads is no whole "head_dim"; name it'
@@ -72,4 +83,5 @@ def head_size(config: ModelConfig) -> int:
 
 
 def _default(config: ModelConfig, key: str) -> int:
-    return _CLASS_DEFAULTS.get(config.model_type, {}).get(key, 0)
+    nested = _NESTED_DEFAULTS.get(config.model_type, {}) if config.text is not config.whole else {}
+    return _CLASS_DEFAULTS.get(config.model_type, nested).get(key, 0)

@@ -8,12 +8,14 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.readers import Shards, states
 from kvguard.kvcache.readers.heads import attention_heads, head_size, kv_heads, layer_count
 from kvguard.kvcache.readers.latent import latent_layer
-from kvguard.kvcache.releases import CHECKPOINTS_MAMBA2, STATE_CACHE_MODES, Release
+from kvguard.kvcache.releases import CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, STATE_CACHE_MODES, Release
 
 _MAMBA = ("mamba", "linear_attention")
 """How a Mamba layer is called in layer_types: transformers 5 writes the second."""
 _DRAFTS_IN_MAMBA2 = Release(0, 32, 0)  # falcon_h1.py, granitemoehybrid.py, zamba2.py: num_spec
 _DRAFTS_IN_NEMOTRON_H = Release(0, 17, 0)
+_DRAFTS_IN_KDA = Release(0, 27, 0)  # mamba_utils.py kda_state_shape
+_FLASH_KDA_HEAD = 128  # models/kimi_k3/nvidia/kda.py: the kernel that exports states needs this and a bounded gate
 
 
 def _full(config: ModelConfig, index: int) -> Attention:
@@ -200,13 +202,15 @@ def qwen_gdn(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 
 def kimi_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
-    """Kimi-Linear: KDA with latent attention in between; layers are counted from 1 in its config."""
+    """Kimi-Linear and Kimi-K3: KDA with latent attention in between; layers are counted from 1 in the config."""
     linear = config.need("linear_attn_config")
-    recurrent = set(linear["kda_layers"])
-    kernel = int(linear.get("short_conv_kernel_size", 4))
-    tensors = states.kimi_delta(shards, int(linear["num_heads"]), int(linear["head_dim"]), kernel)
+    recurrent, size = set(linear["kda_layers"]), int(linear["head_dim"])
+    kernel, drafts = int(linear.get("short_conv_kernel_size", 4)), _drafts(shards, _DRAFTS_IN_KDA)
+    tensors = states.kimi_delta(shards, int(linear["num_heads"]), size, kernel, drafts)
+    flash_kda = size == _FLASH_KDA_HEAD and linear.get("gate_lower_bound") is not None
+    checkpoints = flash_kda and shards.release >= CHECKPOINTS_KDA
     return tuple(
-        State(i, LayerKind.KDA, tensors) if i + 1 in recurrent else latent_layer(config, i)
+        State(i, LayerKind.KDA, tensors, checkpoints) if i + 1 in recurrent else latent_layer(config, i)
         for i in range(layer_count(config))
     )
 
@@ -236,6 +240,16 @@ def minimax_text(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     return tuple(
         _full(config, i) if kind == 1 else State(i, LayerKind.LINEAR, tensors)
         for i, kind in enumerate(listed[: layer_count(config)])
+    )
+
+
+def bailing_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """Ling 2.5: lightning attention, and latent attention at the end of each group of layers."""
+    group = config.optional(1, "layer_group_size")
+    tensors = states.linear(shards, attention_heads(config), head_size(config))
+    return tuple(
+        State(i, LayerKind.LINEAR, tensors) if group > 0 and (i + 1) % group else latent_layer(config, i)
+        for i in range(layer_count(config))
     )
 
 

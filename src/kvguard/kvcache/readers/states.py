@@ -42,11 +42,11 @@ def gated_delta_net(
     )
 
 
-def kimi_delta(shards: Shards, heads: int, head_size: int, kernel: int) -> tuple[StateTensor, ...]:
+def kimi_delta(shards: Shards, heads: int, head_size: int, kernel: int, drafts: int) -> tuple[StateTensor, ...]:
     """Kimi Delta Attention: three windows (q, k, v) and an fp32 state."""
     local = split(heads, shards.tp, "KDA heads")
     return (
-        StateTensor(3 * local * head_size * (kernel - 1 + shards.speculative_tokens), "conv"),
+        StateTensor(3 * local * head_size * (kernel - 1 + drafts), "conv"),
         StateTensor(local * head_size * head_size, "ssm"),
     )
 
