@@ -154,7 +154,7 @@ def test_a_pipe_is_read_to_its_end() -> None:
 
     assert (done.returncode, done.stderr) == (
         1,
-        b"kvguard: fail: maximum concurrency at 32,768 tokens is 1.25 requests, below the 2.50 requests asked for\n",
+        b"kvguard: fail: maximum concurrency at 32,768 tokens is 1.25 requests, below the 2.50 asked for\n",
     )
     assert json.loads(done.stdout)["checks"][0]["observed"] == 1.25
 

@@ -48,7 +48,7 @@ def test_verbose_lists_every_check(passing: Driven) -> None:
     assert passing.get("/readyz?verbose").text == (
         "[+]source ok: not looked at yet since 2025-11-29T07:06:40Z, last bytes 2025-11-29T07:06:40Z\n"
         "[+]start ok: start 1, ready\n"
-        "[+]min_concurrency ok: maximum concurrency at 4,096 tokens is 256 requests, at least the 2.50 requests asked "
+        "[+]min_concurrency ok: maximum concurrency at 4,096 tokens is 256 requests, at least the 2.50 asked "
         "for\n"
         "verdict: pass\n"
         "readyz check passed\n"

@@ -330,3 +330,19 @@ def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> No
 
 def _softened(objective: Objective, key: str) -> Objective:
     return replace(objective, severity=Severity.WARN) if objective.kind.key == key else objective
+
+
+@pytest.mark.parametrize(
+    "targets, remedy",
+    [
+        ({"max_weights": GIB}, "quantise the weights"),
+        ({"expect_max_model_len": 32_768}, "set --max-model-len 32768"),
+        ({"expect_kv_cache_dtype": "fp8"}, "set --kv-cache-dtype fp8"),
+        ({"expect_engines": 0}, "set --data-parallel-size 0"),
+        ({"ready_within": 60.0}, "kvguard inspect LOG"),
+    ],
+)
+def test_a_miss_that_no_lever_mends_has_a_remedy(targets: dict[str, object], remedy: str) -> None:
+    (check,) = evaluate(report(), slo(**targets)).checks
+    assert check.outcome is Outcome.FAIL
+    assert remedy in str(check.remedy)

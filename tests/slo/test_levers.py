@@ -58,7 +58,7 @@ def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
 def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
     levers = the_check(judged("rag-24gb.log", TWENTY)).levers
     fp8 = next(lever for lever in levers if lever.spelt == "--kv-cache-dtype fp8")
-    assert "if the cache is 16-bit now, which the log does not say" in fp8.price
+    assert "if 16-bit now, which the log does not say: the cache" in fp8.price
 
 
 def test_a_refused_context_ends_with_what_would_let_it_start() -> None:

@@ -74,7 +74,7 @@ def test_a_figure_that_is_known_too_early_does_not_count() -> None:
 
 def test_a_reason_says_what_was_seen_and_what_was_asked() -> None:
     assert check(report(), min_concurrency=3.6).reason == (
-        "maximum concurrency at 16,384 tokens is 2.50 requests, below the 3.60 requests asked for"
+        "maximum concurrency at 16,384 tokens is 2.50 requests, below the 3.60 asked for"
     )
 
 

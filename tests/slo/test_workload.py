@@ -76,7 +76,7 @@ def test_an_unknown_block_size_leaves_a_narrow_interval() -> None:
 
 def test_twenty_do_not_fit_either_way() -> None:
     assert check(rag(), asked(20)).outcome is Outcome.FAIL
-    assert "below the 20 requests asked for" in check(rag(), asked(20)).reason
+    assert "below the 20 asked for" in check(rag(), asked(20)).reason
 
 
 def test_an_fp8_cache_and_a_shared_prefix_are_counted_in_whole_blocks() -> None:
@@ -219,7 +219,7 @@ def test_a_request_longer_than_the_pool_is_a_failure_of_its_own() -> None:
     # overridden blocks before 0.20.1: the context is never checked against the pool
     engine = replace(ENGINE, kv_cache_tokens=8_192, max_concurrency=0.5)
     verdict = evaluate(report(start(engines=(engine,), block_size=16)), slo(workload=Workload(9_000, 1_000)))
-    assert (verdict.outcome, codes(verdict)) == (Outcome.FAIL, ["request-exceeds-pool"])
+    assert (verdict.outcome, codes(verdict)) == (Outcome.FAIL, ["context-exceeds-pool", "request-exceeds-pool"])
     assert "would wait for ever" in verdict.reasons[0].message
 
 

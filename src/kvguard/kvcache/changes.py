@@ -144,7 +144,7 @@ def _fp8_cache(facts: Facts, target: Target) -> Change | None:
     dtype = facts.kv_cache_dtype
     if dtype not in (None, "auto", "bfloat16", "float16"):
         return None
-    price = "a little accuracy; some attention backends and older cards do not take it"
+    price = "a little accuracy; not on every attention backend and older card"
     if dtype is None:
         return _direction("--kv-cache-dtype", "fp8", price)
     factor = Interval(2.0 if facts.one_kind_of_layer else 1.0, 2.0)
@@ -189,7 +189,7 @@ def _meets_by_bytes(before: Facts, after: Facts, target: Target) -> bool:
 
 
 def _lighter_weights(facts: Facts, target: Target) -> Change | None:
-    price = "another checkpoint, and a little quality; 4-bit weights also decode faster at small batches"
+    price = "another checkpoint, and a little quality"
     if facts.quantized:
         return None
     weights = facts.weights_bytes
@@ -205,7 +205,7 @@ def _eight_bit_weights(facts: Facts, target: Target) -> Change | None:
     if facts.quantized is not False or weights is None or facts.kv_cache_bytes is None:
         return None
     gained = Interval(int(weights.low * (1 - _EIGHT_BITS.high)), int(weights.high * (1 - _EIGHT_BITS.low)))
-    price = "FP8 tensor cores to be fast (compute capability 8.9 and later); hardly any quality"
+    price = "hardly any quality; fast from compute capability 8.9 on"
     return Change("--quantization", "fp8 (8-bit weights)", price, 8, lambda known: _more_bytes(known, gained))
 
 

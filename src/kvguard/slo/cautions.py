@@ -23,6 +23,12 @@ def _of_the_course(start: Start) -> Iterator[StartWarning]:
         yield StartWarning(
             "start-not-finished", "the capacity is reported, the server is not ready yet", start.last_place
         )
+    printed = start.capacity.weakest.max_concurrency
+    if printed is not None and printed < 1 and start.phase is not Phase.FAILED:
+        length = start.capacity.weakest.max_model_len
+        request = "a request of max_model_len" if length is None else f"a request of {format_count(length)} tokens"
+        message = f"{request} never fits into the pool ({format_count(printed)}x) and would wait for ever"
+        yield StartWarning("context-exceeds-pool", message, start.lines.get("max_concurrency"))
 
 
 def _more_than_printed(start: Start) -> Iterator[StartWarning]:

@@ -106,7 +106,7 @@ def _reason(objective: Objective, observation: Observation, outcome: Outcome) ->
         value = observation.value if observation.value is not None else 0
         observed, target = format_apart(value, objective.target, unit)
         phrase = _PHRASES[objective.kind.bound, outcome]
-        sentence = phrase.format(subject=observation.subject, observed=observed, target=target)
+        sentence = phrase.format(subject=observation.subject, observed=observed, target=target.removesuffix(f" {unit}"))
     return f"{sentence} ({observation.note})" if observation.note else sentence
 
 
@@ -118,5 +118,6 @@ def _interval_reason(objective: Objective, observation: Observation, interval: I
         return f"{observation.subject} is {between}, so that it cannot be told whether it meets {target}"
     phrase = _PHRASES[objective.kind.bound, outcome]
     target = format_apart(_worst_end(objective, interval), objective.target, objective.kind.unit)[1]
-    sentence = phrase.format(subject=observation.subject, observed=between, target=target)
+    bare = target.removesuffix(f" {objective.kind.unit}")
+    sentence = phrase.format(subject=observation.subject, observed=between, target=bare)
     return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence

@@ -15,7 +15,13 @@ from kvguard.slo.course import capacity_gap, course_checks
 from kvguard.slo.objectives import Objective, Severity, Slo, Stage
 from kvguard.slo.observation import Observation, unknown
 from kvguard.slo.pools import Pools, pools_of
-from kvguard.slo.remedies import WARNING_REMEDIES, capacity_unknown, failure_reason, unknown_reason
+from kvguard.slo.remedies import (
+    WARNING_REMEDIES,
+    capacity_unknown,
+    failure_reason,
+    missed_remedy,
+    unknown_reason,
+)
 from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
@@ -38,7 +44,10 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     """
     context = _Context(report, slo, _pools(report, slo), _difference(report, slo))
     judged = [_judge(objective, context) for objective in slo.objectives]
-    checks = (*(_with_levers(one.check, context) for one in judged), *course_checks(report.start, slo, now))
+    checks = tuple(
+        _with_levers(check, context)
+        for check in (*(one.check for one in judged), *course_checks(report.start, slo, now))
+    )
     found = [warning for one in judged for warning in one.warnings]
     found.extend(_of_stages(context))
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
@@ -122,7 +131,8 @@ def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     )  # the arithmetic is loaded only where something is missed
 
     levers = levers_of_check(check, start, context.slo, context.pools)
-    remedy = "; ".join(part for part in (check.remedy, summary_of(levers)) if part) or None
+    remedies = (check.remedy, summary_of(levers), missed_remedy(check))
+    remedy = "; ".join(remedy for remedy in remedies if remedy) or None
     return replace(check, levers=levers, remedy=remedy)
 
 

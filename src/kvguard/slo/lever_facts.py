@@ -24,13 +24,8 @@ _HALF_DIGIT = 0.005 * GIB
 """Half of the last place of a figure in GiB with two decimals: what a memory part's line hides."""
 _GIVEN_DEFAULT = "auto"
 
-ASSUMED: Mapping[str, str] = MappingProxyType(
-    {
-        "--kv-cache-dtype": "if the cache is 16-bit now, which the log does not say",
-        "--quantization": "if the weights are 16-bit now, which the log does not say",
-    }
-)
-"""What a lever takes for granted where the log is silent, by its flag."""
+ASSUMED: Mapping[str, str] = MappingProxyType({"--kv-cache-dtype": "the cache", "--quantization": "the weights"})
+"""What a lever takes to be 16-bit now where the log is silent, by its flag."""
 
 
 def facts_of(start: Start, pools: Pools | None, workload: Workload | None) -> Facts:

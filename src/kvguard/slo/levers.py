@@ -16,7 +16,7 @@ from kvguard.units import Interval, format_bytes, format_count, format_quantity
 
 _SHOWN = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
-_PAGE, _PAGE_SOLVED, _PAGE_REFUSED, _PAGE_ENOUGH = 5, 3, 6, 2
+_PAGE, _PAGE_SOLVED, _PAGE_REFUSED, _PAGE_ENOUGH = 5, 2, 6, 2
 """Levers of the verdict itself: of a miss, of one that some meet, of a refused start; and how many may be enough."""
 _MEMORY_FAILURES = (FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMORY)
 _LENGTH = "--max-model-len"
@@ -176,12 +176,13 @@ def _told(
     told = []
     for lever in found[:_SHOWN]:
         assumed = [ASSUMED[flag] for flag in silent if flag in lever.flag.split(" + ")]
+        if_so = [f"if 16-bit now, which the log does not say: {' and '.join(assumed)}"] if assumed else []
         told.append(
             Lever(
                 flag=lever.flag,
                 value=lever.value or None,
                 gives=gives(lever) or "how much, the log does not tell",
-                price="; ".join((lever.price, *assumed)),
+                price="; ".join((lever.price, *if_so)),
                 enough=None if lever.gives is None else lever.meets,
             )
         )

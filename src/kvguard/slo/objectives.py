@@ -176,6 +176,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "context-auto-reduced": Severity.FAIL,
         "request-exceeds-pool": Severity.FAIL,
         "request-exceeds-context": Severity.FAIL,
+        "context-exceeds-pool": Severity.WARN,
         "start-not-finished": Severity.WARN,
         "died-after-ready": Severity.WARN,
         "restart-loop": Severity.WARN,

@@ -5,7 +5,7 @@ from math import floor
 from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported
-from kvguard.slo.verdict import Reason
+from kvguard.slo.verdict import CheckResult, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count
 
@@ -183,6 +183,30 @@ def capacity_unknown(report: CapacityReport) -> bool:
     return start.phase is not Phase.FAILED and (capacity_gap(start) is not None or not capacity_reported(start))
 
 
+# --- objectives that no change of the cache meets ---------------------------------------------------------------------
+
+_MISSED: Mapping[str, str] = MappingProxyType(
+    {
+        "max_weights": "quantise the weights, or split them over more devices: --tensor-parallel-size",
+        "expect_max_model_len": "set --max-model-len {target}, or correct the SLO",
+        "expect_kv_cache_dtype": "set --kv-cache-dtype {target}, or correct the SLO",
+        "expect_engines": "set --data-parallel-size {target}, or correct the SLO",
+        "max_waiting_requests": "send less at once or hold more: a declared workload shows what would help",
+        "max_kv_cache_usage": "send less at once or hold more: a declared workload shows what would help",
+        "max_preemptions": "send less at once or hold more: a declared workload shows what would help",
+        "max_drop": "kvguard diff BASELINE LOG shows what took it; if it is wanted, make the baseline anew",
+        "ready_within": "kvguard inspect LOG shows which part of the start took how long",
+    }
+)
+
+
+def missed_remedy(check: CheckResult) -> str | None:
+    """What to do about a missed objective that has no levers; `None` for the others."""
+    target = check.target if isinstance(check.target, str) else f"{check.target:.0f}"
+    remedy = _MISSED.get(check.objective)
+    return None if remedy is None else remedy.format(target=target)
+
+
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
@@ -192,6 +216,7 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
             "length served, or warnings: {context-auto-reduced: ignore}"
         ),
         "request-exceeds-pool": "shorten the request, or enlarge the pool: see the levers",
+        "context-exceeds-pool": "lower --max-model-len to what fits, so that vLLM refuses what it cannot run",
         "request-exceeds-context": "raise --max-model-len, or shorten the request",
         "model-config-not-used": "give the config.json of the model that is served",
         "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
