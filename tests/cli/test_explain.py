@@ -65,3 +65,17 @@ def test_a_trace_is_bounded() -> None:
     found = trace([line * (MOST_STEPS + 7)], "x")
 
     assert (len(found.steps), found.left_out) == (MOST_STEPS, 7)
+
+
+def test_nothing_that_a_log_hides_comes_out(tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "x.log"
+    arguments = "{'api_key': ['sk-verysecret123456'], 'model': 'a\x1b[31mb', 'hf_token': 'plainword'}"
+    log.write_text(
+        f"(APIServer pid=1) INFO 11-29 16:54:05 [utils.py:233] non-default args: {arguments}\n"
+        "(EngineCore pid=2) INFO 11-29 16:54:05 [x.py:1] GPU KV cache pool 12345 \x9b31m token=hf_abcdefghijklmn\n"
+    )
+
+    for form in ("text", "json"):
+        assert main(["explain", str(log), "--format", form]) == 0
+        out = capsys.readouterr().out
+        assert [secret for secret in ("sk-very", "plainword", "hf_abc", "\x1b", "\x9b") if secret in out] == []

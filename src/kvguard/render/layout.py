@@ -31,6 +31,8 @@ _CODES: Mapping[Tone, str] = MappingProxyType(
         Tone.ACCENT: "\x1b[36m",
     }
 )
+INDENT = "  "
+"""Of what stands under a heading."""
 NO_BREAK = "\u00a0"
 """A space at which `wrap` does not break a line."""
 _ASCII = str.maketrans(

@@ -3,15 +3,21 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kvguard.render.layout import NO_BREAK, Cell, Terminal, Tone, columns, cut, wrap
+from kvguard.render.figures import (
+    WIDEST_CELL,
+    capacity_section,
+    engines_section,
+    probes_section,
+    starts_section,
+)
+from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, columns, cut, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar
-from kvguard.render.probe_budget import probe_budget_line
-from kvguard.render.quantities import show, show_bare, show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal, timing_line
+from kvguard.render.quantities import show_observed, show_target
+from kvguard.render.start_facts import identity, origin_line, place_of, refusal
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Verdict
-from kvguard.startup.report import Capacity, CapacityReport, Start
+from kvguard.startup.report import CapacityReport
 
 OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
     {
@@ -32,11 +38,8 @@ SEVERITY_TONES: Mapping[Severity, tuple[str, Tone]] = MappingProxyType(
 )
 """The mark before a warning, and before an objective whose miss does not fail; an ignored warning is not shown."""
 
-INDENT = "  "
 LONGEST_REASON = 1000
 """Characters of what a failed start said: several lines of a terminal."""
-WIDEST_CELL = 32
-"""Columns of one cell of a table: a name that vLLM prints has less."""
 
 
 def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
@@ -62,9 +65,10 @@ def render_report(report: CapacityReport, terminal: Terminal) -> str:
     ]
     sections = [
         *_what_it_was(report, terminal),
-        _capacity(start, terminal) if start else ["No start of a vLLM server in this log."],
+        capacity_section(start, terminal) if start else ["No start of a vLLM server in this log."],
         *_figures(report, terminal),
-        _probes(start, terminal) if start else [],
+        starts_section(report, terminal),
+        probes_section(start, terminal) if start else [],
         _warnings(warnings, report, terminal),
     ]
     return _page(sections, terminal)
@@ -145,72 +149,7 @@ def _figures(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
     start = report.start
     if start is None:
         return []
-    return [memory_bar(start, terminal, INDENT), _engines(start, terminal)]
-
-
-def _capacity(start: Start, terminal: Terminal) -> list[str]:
-    weakest = start.capacity.weakest
-    rows = [
-        ("maximum concurrency", weakest.max_concurrency, "requests", "max_concurrency"),
-        ("KV cache size", weakest.kv_cache_tokens, "tokens", "kv_cache_tokens"),
-        ("KV cache memory", weakest.kv_cache_bytes, "bytes", "kv_cache_bytes"),
-        ("GPU blocks", weakest.gpu_blocks, "blocks", "gpu_blocks"),
-        ("weights", weakest.weights_bytes, "bytes", "weights_bytes"),
-    ]
-    cells = [
-        [
-            Cell(name),
-            Cell(show(value, unit), Tone.STRONG if value is not None else Tone.QUIET),
-            Cell(f"line {start.lines[fact].line}" if fact in start.lines else "", Tone.QUIET),
-        ]
-        for name, value, unit, fact in rows
-    ]
-    derived = [
-        line
-        for name, figure in weakest.derived.items()
-        for line in wrap(f"{name} {figure.value:,.6g} follows: {figure.how}", terminal.width, INDENT)
-    ]
-    return [terminal.paint("Capacity", Tone.STRONG), *columns(cells, terminal, INDENT), *derived]
-
-
-def _engines(start: Start, terminal: Terminal) -> list[str]:
-    if len(start.engines) < 2:
-        return []
-    header = ["engine", "concurrency", "tokens", "blocks", "KV cache"]
-    rows = [[Cell(title, Tone.QUIET, right=bool(i)) for i, title in enumerate(header)]]
-    for engine in start.engines:
-        figures = _engine_figures(engine)
-        weakest = engine.engine == start.capacity.weakest.engine
-        name = f"{engine.engine or '?'}{' (weakest)' if weakest else ''}"
-        rows.append([Cell(name), *(Cell(text, right=True) for text in figures)])
-    total = start.capacity
-    together = Capacity(max_concurrency=total.total_max_concurrency, kv_cache_tokens=total.total_kv_cache_tokens)
-    rows.append(
-        [
-            Cell("together", Tone.QUIET),
-            *(Cell(text, Tone.QUIET, right=True) for text in _engine_figures(together)[:2]),
-        ]
-    )
-    return [terminal.paint("Engines", Tone.STRONG), *columns(rows, terminal, INDENT)]
-
-
-def _engine_figures(engine: Capacity) -> list[str]:
-    figures = (
-        (engine.max_concurrency, "requests"),
-        (engine.kv_cache_tokens, "tokens"),
-        (engine.gpu_blocks, "blocks"),
-        (engine.kv_cache_bytes, "bytes"),
-    )
-    return ["–" if value is None else show_bare(value, unit) for value, unit in figures]
-
-
-def _probes(start: Start, terminal: Terminal) -> list[str]:
-    line = probe_budget_line(start.timings)
-    timing = timing_line(start.timings)
-    if line is None and timing is None:
-        return []
-    texts = [text for text in (timing, line) if text is not None]
-    return [terminal.paint("Time", Tone.STRONG), *(row for text in texts for row in wrap(text, terminal.width, INDENT))]
+    return [memory_bar(start, terminal, INDENT), engines_section(start, terminal)]
 
 
 def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, terminal: Terminal) -> list[str]:
