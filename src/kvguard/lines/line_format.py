@@ -2,7 +2,7 @@
 
 A row is pure data. The named groups of its pattern are event fields with the printed unit as suffix; the suffix picks
 the conversion, so that `weights_gib` fills `weights_bytes`. Patterns are matched whole (`fullmatch`) and written with
-possessive quantifiers: a row needs no anchors and cannot backtrack.
+possessive quantifiers: a row needs no anchors and cannot backtrack (`row_rules` holds every row to that).
 """
 
 import dataclasses
@@ -17,12 +17,19 @@ import regex
 
 from kvguard.events import Event, Origin, Printed
 
-INTEGER = r"\d[\d,]*+"
+COUNT = r"\d{1,15}+"
+"""A count; bounded, because a hostile line may hold more digits than a number can."""
+INTEGER = r"\d{1,15}+(?:,\d{3}){0,5}+"
 """A count, with or without thousands separators."""
-NUMBER = r"-?\d++(?:\.\d++)?"
+NUMBER = r"-?+\d{1,15}+(?:\.\d{1,20}+)?+"
 """A figure with an optional fraction; may be negative."""
-SCALED = r"[\d.]++ [KMGT]?i?B"
+SCALED = r"\d{1,15}+(?:\.\d{1,20}+)?+ (?:[KMGT]i)?+B"
 """A size in whichever binary unit fits, as the Gaudi workers print it."""
+
+
+def up_to(word: str) -> str:
+    """Any text up to the first such word, the word included: of all that skips text, the one that cannot backtrack."""
+    return f"(?>.*?{regex.escape(word, special_only=True, literal_spaces=True)})"
 
 
 class Scope(StrEnum):
@@ -51,8 +58,9 @@ class LineFormat:
     """The component of vLLM (or of the plugin) that prints it."""
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Event fields that the wording implies."""
-    read: Callable[[Mapping[str, str]], Mapping[str, Any]] | None = None
-    """Reads composite text (argument lists, nested lists) into event fields; the groups are its input."""
+    read: Callable[[Mapping[str, str]], Mapping[str, Any] | None] | None = None
+    """Reads composite text (argument lists, nested lists) into event fields; the groups are its input. `None`: the
+    message is known, and tells nothing."""
     amends: bool = False
     """Whether the row may change a start that is already serving."""
 
@@ -68,8 +76,10 @@ def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     if found is None:
         return None
     groups = {name: text for name, text in found.groupdict().items() if text is not None}
-    values = dict(row.fixed)
-    values.update(row.read(groups) if row.read is not None else _convert(groups))
+    told = row.read(groups) if row.read is not None else _convert(groups)
+    if told is None:
+        return []
+    values = {**row.fixed, **told}
     return [_build(kind, row, values, origin) for kind in row.emits]
 
 
@@ -116,8 +126,9 @@ CONVERSIONS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("_tokens", "_tokens", _integer),
     ("_blocks", "_blocks", _integer),
     ("_seconds", "_seconds", float),
-    ("_percent", "", lambda text: float(text) / 100),
-    ("utilization", "utilization", lambda text: _printed(text, 1)),
+    ("_percent", "", lambda text: round(float(text) / 100, 6)),
+    ("_rounded", "", lambda text: _printed(text, 1)),
+    ("utilization", "utilization", lambda text: Printed(float(text))),
     ("max_concurrency", "max_concurrency", lambda text: _printed(text, 1)),
     ("_name", "", str),
     ("message", "message", str),
@@ -129,13 +140,24 @@ CONVERSIONS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
 """Suffix of a group's name, the suffix of the event field it fills, and the conversion; all else is a count."""
 
 
+def field_of(group: str) -> str:
+    """The event field that a named group fills."""
+    return _conversion(group)[0]
+
+
+def is_figure(group: str) -> bool:
+    """Whether a named group is converted to a number."""
+    return _conversion(group)[1] is not str
+
+
 def _convert(groups: Mapping[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, text in groups.items():
-        for suffix, target, convert in CONVERSIONS:
-            if name.endswith(suffix):
-                values[name.removesuffix(suffix) + target] = convert(text)
-                break
-        else:
-            values[name] = _integer(text)
-    return values
+    conversions = {name: _conversion(name) for name in groups}
+    return {conversions[name][0]: conversions[name][1](text) for name, text in groups.items()}
+
+
+@functools.cache
+def _conversion(group: str) -> tuple[str, Callable[[str], Any]]:
+    for suffix, target, convert in CONVERSIONS:
+        if group.endswith(suffix):
+            return group.removesuffix(suffix) + target, convert
+    return group, _integer

@@ -1,9 +1,11 @@
 """Options as vLLM prints them: a `Namespace`, a Python dict, or a banner of `key=value`; secrets are never kept.
 
-Only the known keys are read: values hold commas, brackets and nested `key=value` text, and some releases lose a comma.
+Only known keys of the outermost level are read: values hold commas, brackets and other configurations' `key=value`
+text, and some releases lose a comma.
 """
 
 import ast
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -63,45 +65,57 @@ OPTIONS = frozenset(
 )
 """The options that a report may repeat: none of them can hold a secret."""
 
-_VALUE = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]++(?=[,)\s}\]])"
+MAX_NUMBER = 10**15
+"""Larger numbers are no option's: a hostile line may hold any."""
+_QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
+_VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]++(?=[,)\s}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one."""
-_DICT_ITEM = regex.compile(r"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>" + _VALUE + ")")
-_NAMESPACE_ITEM = regex.compile(r"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>" + _VALUE + ")")
+_DICT_ITEM = regex.compile(rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})", regex.VERSION1)
+_TOKEN = regex.compile(
+    rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_QUOTED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])",
+    regex.VERSION1,
+)
+"""What the text of `key=value` pairs is read by: a pair, a text to step over, a bracket to count."""
 
 
-def namespace(text: str) -> Mapping[str, object]:
-    """The known options of `Namespace(key=repr, …)`."""
-    return _known(text)
+def pairs(text: str) -> Mapping[str, object]:
+    """The known options of `key=repr` pairs: a `Namespace`'s inside, or an engine's banner.
 
-
-def banner(text: str) -> Mapping[str, object]:
-    """The known options of an engine's banner; `None` values are left out, lone words stay text."""
-    return _known(text)
+    Each key's first pair of the outermost level counts: those inside a value are another configuration's.
+    """
+    found: dict[str, object] = {}
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token["opens"] is not None) - (token["closes"] is not None)
+        if token["key"] is not None and depth <= 0:
+            found.setdefault(token["key"], _literal(token["value"]))
+    return _known(found)
 
 
 def dictionary(text: str) -> Mapping[str, object]:
     """The known options of a Python dict; where it is no literal (objects inside), item by item."""
-    try:
-        parsed = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    parsed = _literal(text)
+    if isinstance(parsed, str):
         parsed = {match["key"]: _literal(match["value"]) for match in _DICT_ITEM.finditer(text)}
-    if not isinstance(parsed, dict):
-        return MappingProxyType({})
-    return MappingProxyType({key: value for key, value in parsed.items() if key in OPTIONS and value is not None})
+    return _known(parsed) if isinstance(parsed, dict) else MappingProxyType({})
 
 
-def _known(text: str) -> Mapping[str, object]:
-    """First occurrence of each known key: later ones stand inside nested configurations."""
-    found: dict[str, object] = {}
-    for match in _NAMESPACE_ITEM.finditer(text):
-        key = match["key"]
-        if key in OPTIONS and key not in found:
-            found[key] = _literal(match["value"])
-    return MappingProxyType({key: value for key, value in found.items() if value is not None})
+def _known(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Only what a report may repeat, and only what is set to a value that an option can have."""
+    return MappingProxyType({key: value for key, value in options.items() if key in OPTIONS and _possible(value)})
+
+
+def _possible(value: object) -> bool:
+    if isinstance(value, int | float):
+        return abs(value) <= MAX_NUMBER
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
 def _literal(text: str) -> object:
+    """The value that a Python repr stands for, or the text itself."""
     try:
-        return ast.literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know: the text is somebody's, not ours
+            return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text

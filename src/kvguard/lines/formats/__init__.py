@@ -2,11 +2,14 @@
 
 from kvguard.lines.formats import (
     config,
+    crashes,
+    decoys,
     failures,
     kv_blocks,
     kv_memory,
     kv_tokens,
     lifecycle,
+    out_of_memory,
     profiling,
     stats,
     weights,
@@ -22,6 +25,9 @@ FORMATS: tuple[LineFormat, ...] = (
     *config.ROWS,
     *lifecycle.ROWS,
     *failures.ROWS,
+    *out_of_memory.ROWS,
+    *crashes.ROWS,
     *stats.ROWS,
+    *decoys.ROWS,
 )
 """Every message matches one row at most: a test holds it over all samples."""

@@ -12,13 +12,20 @@ from kvguard.events import (
     ServerAnnounced,
 )
 from kvguard.lines import option_text
-from kvguard.lines.line_format import INTEGER, NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
 
 VERSION = r"(?:[0-9][\w.+!-]*+|dev)"
+FITTED = rf"(?:GPU|KV cache) memory \((?P<kv_cache_gib>{NUMBER}) GiB (?:available for KV cache|\w++(?: \+ {NUMBER} GiB host)?)\)"
+BACKEND = (
+    r"(?:[A-Z][A-Z0-9]++(?:_[A-Z0-9]++)*+|Flash ?+Attention(?: MLA)?|FlashInfer(?: MLA)?|FlashMLA"
+    r"|Triton(?: MLA| Attention)?|(?:Cutlass|Sparse|AITER) MLA|(?:Tree|Rocm|Rocm/Aiter) Attention|Aiter (?:Flash|Unified) "
+    r"Attention|Torch SDPA|XFormers|Flex\w++|(?:ROCm|DualChunk|Differential|Blocksparse)FlashAttention|HPUAttention|TurboQuant)"
+)
+"""The names that the attention selectors print; other things are backends too."""
 
 
 def _read_namespace(groups: Mapping[str, str]) -> dict[str, Any]:
-    return {"arguments": option_text.namespace(groups["text"]), "complete": True}
+    return {"arguments": option_text.pairs(groups["text"]), "complete": True}
 
 
 def _read_non_default(groups: Mapping[str, str]) -> dict[str, Any]:
@@ -29,7 +36,7 @@ def _read_banner(groups: Mapping[str, str]) -> dict[str, Any]:
     return {
         "vllm_version": groups.get("vllm_version"),
         "generation": groups.get("generation"),
-        "config": option_text.banner(groups["text"]),
+        "config": option_text.pairs(groups["text"]),
     }
 
 
@@ -56,13 +63,13 @@ ROWS: tuple[LineFormat, ...] = (
         pattern=rf"vLLM (?:API server|batch processing API|gRPC server) version (?P<vllm_version>{VERSION})",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
-        versions=("0.4.0.post1-0.14.1",),
-        upstream="entrypoints/openai/api_server.py, run_batch.py, grpc_server.py",
+        versions=("0.4.0.post1-0.33.0",),
+        upstream="entrypoints/openai/api_server.py and grpc_server.py to 0.14.1, run_batch.py in all",
     ),
     LineFormat(
         name="server-version-and-model",
         literal="vLLM server version ",
-        pattern=rf"vLLM server version (?P<vllm_version>{VERSION}), serving model (?P<model>.++)",
+        pattern=rf"vLLM server version (?P<vllm_version>{VERSION}), serving model (?P<model>\S.*+)",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
@@ -109,7 +116,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="engine-banner",
         literal=" LLM engine ",
-        pattern=rf"Initializing an? (?:(?P<generation>V[01]) )?LLM engine (?:\(v(?P<vllm_version>{VERSION})\) )?with config: (?P<text>.++)",
+        pattern=rf"Initializing an?+ (?:(?P<generation>V[01]) )?+LLM engine (?:\(v(?P<vllm_version>{VERSION})\) )?+"
+        r"with config: (?P<text>.++)",
         emits=(EngineConfigured,),
         scope=Scope.ENGINE,
         versions=("0.1.0-0.33.0",),
@@ -127,7 +135,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="context-reduced",
         literal="Auto-fit max_model_len: reduced from ",
-        pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to (?P<max_model_len_tokens>{INTEGER})(?: to fit in available (?:GPU memory \((?P<kv_cache_gib>{NUMBER}) GiB available for KV cache\)|KV cache memory \({NUMBER} GiB \w++(?: \+ {NUMBER} GiB host)?\)))?",
+        pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to "
+        rf"(?P<max_model_len_tokens>{INTEGER})(?: to fit in available {FITTED})?",
         emits=(ContextReduced,),
         scope=Scope.ENGINE,
         versions=("0.14.0-0.33.0",),
@@ -135,21 +144,31 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="context-fits",
-        literal="Auto-fit max_model_len: ",
-        pattern=rf"Auto-fit max_model_len: (?:full model context length (?P<max_model_len_tokens>{INTEGER}) fits in available .++|attention-free model, using derived max_model_len=(?P<derived>{INTEGER}))",
+        literal="Auto-fit max_model_len: full model context length ",
+        pattern=rf"Auto-fit max_model_len: full model context length (?P<max_model_len_tokens>{INTEGER}) fits in available "
+        rf"(?:GPU memory|{FITTED})",
         emits=(ContextReduced,),
         scope=Scope.ENGINE,
         versions=("0.14.0-0.33.0",),
         upstream="v1/core/kv_cache_utils.py, kv_cache_planning.py",
         fixed={"requested_tokens": None},
-        read=lambda groups: {
-            "max_model_len_tokens": int((groups.get("max_model_len_tokens") or groups["derived"]).replace(",", ""))
-        },
+    ),
+    LineFormat(
+        name="context-free-of-attention",
+        literal="Auto-fit max_model_len: attention-free model",
+        pattern=rf"Auto-fit max_model_len: attention-free model, using derived max_model_len=(?P<max_model_len_tokens>{INTEGER})",
+        emits=(ContextReduced,),
+        scope=Scope.ENGINE,
+        versions=("0.14.0-0.33.0",),
+        upstream="v1/core/kv_cache_utils.py, kv_cache_planning.py",
+        fixed={"requested_tokens": None},
     ),
     LineFormat(
         name="rank-assigned",
         literal=" is assigned as DP rank ",
-        pattern=r"rank (?P<rank_number>\d++) in world size (?P<world_size>\d++) is assigned as DP rank (?P<dp_rank>\d++), PP rank \d++,(?: PCP rank \d++,)? TP rank \d++(?:, \w++ rank (?:\d++|N/A))*+",
+        pattern=rf"rank (?P<rank_number>{COUNT}) in world size (?P<world_size>{COUNT}) is assigned as "
+        rf"DP rank (?P<dp_rank>{COUNT}), PP rank {COUNT},(?: PCP rank {COUNT},)? TP rank {COUNT}"
+        rf"(?:, \w++ rank (?:{COUNT}|N/A))*+",
         emits=(RankAssigned,),
         scope=Scope.RANK,
         versions=("0.8.0-0.33.0",),
@@ -164,6 +183,33 @@ ROWS: tuple[LineFormat, ...] = (
         "config/cache.py",
     ),
     _option(
+        "option-kv-cache-layout",
+        " KV cache layout",
+        r"Using (?:(?:[\w-]++ backend with|default) )?(?:KV cache layout )?(?P<value_name>[A-Z]{2,8}+)(?: KV cache layout)?"
+        r"(?: for \w++ backend\.| on V1 engine by default for Blackwell \(SM 10\.0\) GPUs\.|\.)?",
+        "kv_cache_layout",
+        ("0.10.0-0.33.0",),
+        "v1/attention/selector.py, backends/utils.py, platforms/cuda.py: how a block's bytes lie, not how many",
+    ),
+    _option(
+        "option-kv-cache-layout-set",
+        "etting KV cache layout to ",
+        r"(?:[\w`]++ (?:environment )?variable detected\. Setting|[A-Z]\w++ (?:detected\. Setting|setting)) KV cache layout to "
+        r"(?P<value_name>[A-Z]++)(?:\.| for .++)",
+        "kv_cache_layout",
+        ("0.9.1-0.33.0",),
+        "v1/attention/backends/utils.py, kv_connector: by the environment or by a connector",
+    ),
+    _option(
+        "option-attention-backend",
+        "Using ",
+        rf"Using (?:AttentionBackendEnum\.)?(?P<value_name>{BACKEND}) (?:attention )?backend"
+        r"(?:\.| on V1 engine\.| out of potential backends: .++| \(selected via --attention-backend\)\.)",
+        "attention_backend",
+        ("0.4.2-0.33.0",),
+        "attention/selector.py, platforms/cuda.py, rocm.py, xpu.py, cpu.py, hpu.py",
+    ),
+    _option(
         "option-chunked-prefill",
         "Chunked prefill is enabled with max_num_batched_tokens=",
         rf"Chunked prefill is enabled with max_num_batched_tokens=(?P<value>{INTEGER})\.",
@@ -176,7 +222,7 @@ ROWS: tuple[LineFormat, ...] = (
         "Resolved architecture: ",
         r"Resolved architecture: (?P<value_name>\w++)",
         "architecture",
-        ("0.10.0-0.33.0",),
+        ("0.10.1-0.33.0",),
         "config/model.py",
     ),
     _option(
@@ -184,18 +230,25 @@ ROWS: tuple[LineFormat, ...] = (
         "Asynchronous scheduling is ",
         r"Asynchronous scheduling is (?P<value_name>enabled|disabled)\.",
         "async_scheduling",
-        ("0.14.0-0.33.0",),
+        ("0.14.0-0.26.0",),
         "config/vllm.py",
     ),
-    LineFormat(
-        name="option-v2-runner",
-        literal="Using V2 Model Runner",
-        pattern=r"Using V2 Model Runner",
-        emits=(OptionResolved,),
-        scope=Scope.RANK,
-        versions=("0.16.0-0.33.0",),
-        upstream="v1/worker/gpu_worker.py: every rank prints its weights",
-        fixed={"option": "v2_model_runner", "value": True},
-        read=lambda groups: {},
+    _option(
+        "option-v2-runner",
+        "Using V2 Model Runner",
+        r"Using V2 Model Runner",
+        "v2_model_runner",
+        ("0.16.0-0.33.0",),
+        "v1/worker/gpu_worker.py: every rank prints its weights",
+        value=True,
+    ),
+    _option(
+        "option-v1-runner",
+        "; using the V1 model runner instead.",
+        r"Model Runner V2 (?:requires Triton|does not yet support [^;]++); using the V1 model runner instead\.",
+        "v2_model_runner",
+        ("0.23.0-0.33.0",),
+        "config/vllm.py",
+        value=False,
     ),
 )

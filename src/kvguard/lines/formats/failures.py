@@ -1,123 +1,144 @@
-"""Why a start fails: messages with their numbers, processes that give up, and lines that only sound like it.
+"""Why a start cannot go on, by memory or by configuration: messages with their numbers.
 
-The same text stands in an ERROR record and in a raw traceback, with the exception's class before it in either: an
-optional class name opens every pattern. `startup` counts incidents, not lines.
+The same text stands in an ERROR record and in a raw traceback, with the exception's class before it in either, or
+quoted by a process that waits for the one that failed: both may open and close every pattern. `startup` counts
+incidents, not lines.
 """
 
-from kvguard.events import ExceptionRaised, FailureReported, ProcessFailed
-from kvguard.lines.line_format import INTEGER, NUMBER, LineFormat, Scope
+from kvguard.events import FailureReported
+from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
 
 CLASS = r"(?:[A-Za-z_][\w.]*+: )?"
 """The class of the exception, where the line has one."""
-REMOTE = r"(?:Worker failed with error ['\"]|RayTaskError\(\w++\): )?"
+SEE_ABOVE = "please check the stack trace above for the root cause"
+QUOTED = rf"(?:Worker failed with error ['\"]|\('Worker failed with error %s, {SEE_ABOVE}', ['\"])?"
+"""What the engine says before it repeats a worker's message (the second form to 0.8.5)."""
+CLOSED = rf"(?:['\"](?:\)|, {SEE_ABOVE}))?"
+KNOWN_CAUSE = (
+    r"(?:(?:CUDA|HIP|XPU|NPU) (?:out of memory|error: out of memory|error: CUBLAS_STATUS_ALLOC)|level_zero backend|\[Rank:|"
+    r"\[enforce fail|RESOURCE_EXHAUSTED|max_num_seqs|No available memory|To serve at|Free memory on|Error in memory|"
+    r"Failed to load model - not|Unable to load model, a|frontend multimodal|total_hbm_used)"
+)
+"""How the messages begin that have rows of their own, wherever they are quoted."""
+RAYLET = r"(?:\(raylet(?:, ip=[\w.]++)?\) )?+(?:\[[^\]]++\] \(raylet\) )?+"
+"""Ray's node daemon, which prints no pid."""
 LINK = r"(?: See \S++ for more details\.)?"
-OOM_TAIL = r"(?:[. ].*+)?"
 
 
-def _failure(
-    name: str, literal: str, pattern: str, kind: str, versions: tuple[str, ...], upstream: str, **fixed: object
+def failure(
+    name: str,
+    literal: str,
+    pattern: str,
+    kind: str,
+    versions: tuple[str, ...],
+    upstream: str,
+    scope: Scope = Scope.ENGINE,
+    **fixed: object,
 ) -> LineFormat:
+    """A row that tells a cause; `pattern` is the message without the exception's class."""
+    end = "" if pattern.rstrip(")?").endswith((".*+", ".++")) else CLOSED
     return LineFormat(
         name=name,
         literal=literal,
-        pattern=rf"(?P<message>{CLASS}{pattern})",
+        pattern=rf"(?P<message>{CLASS}{QUOTED}{pattern}{end})",
         emits=(FailureReported,),
-        scope=Scope.ENGINE,
+        scope=scope,
         versions=versions,
         upstream=upstream,
         fixed={"kind": kind, **fixed},
     )
 
 
-def _gives_up(
-    name: str, literal: str, pattern: str, versions: tuple[str, ...], upstream: str, kind: str = "engine_crash"
-) -> LineFormat:
-    return LineFormat(
-        name=name,
-        literal=literal,
-        pattern=rf"(?P<message>{CLASS}{pattern})",
-        emits=(ProcessFailed,),
-        scope=Scope.PROCESS,
-        versions=versions,
-        upstream=upstream,
-        fixed={"kind": kind},
-    )
-
-
 CAPACITY: tuple[LineFormat, ...] = (
-    _failure(
+    failure(
         "fail-context-over-cache",
         "is larger than the maximum number of tokens that can be stored in KV cache",
-        rf"The model's max seq len \((?P<requested_tokens>{INTEGER})\) is larger than the maximum number of tokens that can be stored in KV cache \((?P<kv_cache_tokens>{INTEGER})\)\.(?: Try increasing `[A-Za-z_]++` or decreasing `max_model_len` when initializing the engine\.)?",
+        rf"The model's max seq len \((?P<requested_tokens>{INTEGER})\) is larger than the maximum number of tokens that can be "
+        rf"stored in KV cache \((?P<kv_cache_tokens>{INTEGER})\)\.(?: Try increasing `\w++` or decreasing `max_model_len` when "
+        r"initializing the engine\.)?",
         "kv_cache_too_small",
         ("0.2.7-0.10.2",),
         "engine/llm_engine.py, worker/worker.py; CPU and OpenVINO name their own variable",
     ),
-    _failure(
+    failure(
         "fail-cannot-serve-one",
         "To serve at least one request with the model",
-        rf"To serve at least one request with the model'?s?'?s max seq len \((?P<requested_tokens>{INTEGER})\), \(?(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory \((?P<available_gib>{NUMBER}) (?:GB|GiB)\)\.?\)?\.?(?: Based on the available memory,)?(?: the estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?(?: {{1,2}}Try increasing `gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?or decreasing `max_model_len` when initializing the engine\.{LINK})?",
+        rf"To serve at least one request with the (?:model's|models's) max seq len \((?P<requested_tokens>{INTEGER})\), "
+        rf"\(?+(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory "
+        rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\)\.?+\)?+\.?+(?: Based on the available memory,)?+"
+        rf"(?: the estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
+        r"`gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?+or decreasing `max_model_len` "
+        rf"when initializing the engine\.{LINK})?",
         "kv_cache_too_small",
         ("0.7.0-0.33.0",),
         "v1/core/kv_cache_utils.py, kv_cache_planning.py; GB means GiB, the brackets are unbalanced",
     ),
-    _failure(
+    failure(
         "fail-no-cache-blocks",
         "No available memory for the cache blocks",
-        rf"No available memory for the cache blocks\.(?: Try increasing `[A-Za-z_]++` when initializing the engine(?: \(this flag also controls CPU memory reservation on the CPU backend, despite its name\))?\.)?{LINK}",
+        r"No available memory for the cache blocks\.(?: Try increasing `\w++` when initializing the engine(?: \(this flag also "
+        rf"controls CPU memory reservation on the CPU backend, despite its name\))?\.)?{LINK}",
         "no_kv_memory",
         ("0.1.7-0.33.0",),
         "engine/llm_engine.py, worker/worker.py, v1/core/kv_cache_utils.py",
     ),
-    _failure(
+    failure(
         "fail-cannot-auto-fit",
         "Cannot auto-fit max_model_len: ",
-        r"Cannot auto-fit max_model_len: not enough (?:GPU )?memory available to serve even a single token\..*+",
+        r"Cannot auto-fit max_model_len: not enough (?:GPU )?memory available to serve even a single token\. Try increasing "
+        r"`gpu_memory_utilization`\.",
         "no_kv_memory",
         ("0.14.0-0.33.0",),
         "v1/core/kv_cache_utils.py, kv_cache_planning.py",
     ),
-    _failure(
+    failure(
         "fail-frontend-reservation",
         "frontend multimodal GPU decoding reserves ",
-        rf"frontend multimodal GPU decoding reserves {NUMBER} GiB \([^()]*+\), but only (?P<available_gib>{NUMBER}) GiB is available for the KV cache\..*+",
+        rf"frontend multimodal GPU decoding reserves {NUMBER} GiB \([^()]*+\), but only (?P<available_gib>{NUMBER}) GiB is "
+        r"available for the KV cache\. Reduce mm_ipc_gpu_memory_gb(?: or hw_decoders)?, use a different video backend, or "
+        r"increase gpu_memory_utilization\.",
         "no_kv_memory",
         ("0.25.0-0.33.0",),
-        "v1/worker/gpu_ipc_memory.py",
+        "v1/worker/gpu_worker.py, multimodal/gpu_ipc_memory.py",
     ),
-    _failure(
+    failure(
         "fail-mamba-blocks",
         " exceeds available Mamba cache blocks ",
-        r"max_num_seqs \(\d++\) exceeds available Mamba cache blocks \(\d++\)(?:\..*+)?",
+        rf"max_num_seqs \({COUNT}\) exceeds available Mamba cache blocks \({COUNT}\)\.(?: Each decode sequence requires one "
+        r"Mamba cache block, so CUDA graph capture cannot proceed\.)?(?: Please lower max_num_seqs to at most "
+        rf"{COUNT} or increase gpu_memory_utilization\.)?",
         "kv_cache_too_small",
-        ("0.17.0-0.33.0",),
+        ("0.20.0-0.33.0",),
         "config/compilation.py: every decoding request needs a state block",
     ),
-    _failure(
+    failure(
         "fail-tpu-hbm",
         " exceeds total_hbm_limit_cap_gb=",
-        rf"total_hbm_used_gb={NUMBER}GiB exceeds total_hbm_limit_cap_gb={NUMBER}GiB by {NUMBER}GiB\. Please consider increasing --gpu-memory-utilization from (?P<utilization>{NUMBER}) to a larger value\.",
+        rf"total_hbm_used_gb={NUMBER}GiB exceeds total_hbm_limit_cap_gb={NUMBER}GiB by {NUMBER}GiB\. Please consider increasing "
+        rf"--gpu-memory-utilization from (?P<utilization>{NUMBER}) to a larger value\.",
         "no_kv_memory",
         ("tpu-inference 0.11.1-0.32.0",),
         "tpu_inference worker/tpu_worker.py",
     ),
-    _failure(
+    failure(
         "fail-spyre-pages",
         "Number of pages available on Spyre ",
-        r"Number of pages available on Spyre \(?\d++\)? is not enough to serve the current model \(need at least \(?\d++\)? pages\)\.",
+        rf"Number of pages available on Spyre \(?+{COUNT}\)?+ is not enough to serve the current model \(need at least "
+        rf"\(?+{COUNT}\)?+ pages\)\.",
         "kv_cache_too_small",
         ("vllm-spyre 1.1.0-2.0.0",),
         "vllm_spyre",
     ),
-    _failure(
+    failure(
         "fail-rbln-blocks",
         "Not enough memory for ",
-        r"Not enough memory for \d++ blocks of KV cache\. Try reducing the number of blocks by setting --num-gpu-blocks-override\.",
+        rf"Not enough memory for {COUNT} blocks of KV cache\. Try reducing the number of blocks by setting "
+        r"--num-gpu-blocks-override\.",
         "kv_cache_too_small",
         ("vllm-rbln 0.10.4-0.11.0",),
         "vllm_rbln rbln_worker.py",
     ),
-    _failure(
+    failure(
         "fail-rbln-dram",
         "Insufficient DRAM during block calculation",
         r"Insufficient DRAM during block calculation\. Try reducing gpu_memory_utilization\.",
@@ -125,284 +146,160 @@ CAPACITY: tuple[LineFormat, ...] = (
         ("vllm-rbln 0.10.4-0.12.0",),
         "vllm_rbln",
     ),
-    _failure(
+    failure(
         "fail-neuron-blocks",
         " blocks are required for max_model_len",
-        r"At least \d++ blocks are required for max_model_len.*+",
+        rf"At least {COUNT} blocks are required for max_model_len (?P<requested_tokens>{COUNT}), but only {COUNT} blocks are "
+        r"available \(user-intended blocks, excluding the \+1 for null block\)",
         "kv_cache_too_small",
-        ("neuron",),
-        "the Neuron worker",
+        ("neuron 0.10.0-0.19.0",),
+        "the Neuron plugin's model loader",
     ),
 )
 
-MEMORY: tuple[LineFormat, ...] = (
-    _failure(
+FREE_MEMORY: tuple[LineFormat, ...] = (
+    failure(
         "fail-free-memory",
         " on startup is less than desired GPU memory utilization ",
-        rf"Free memory on device(?: [\w:.]++)? \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less than desired GPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\.(?: Decrease GPU memory utilization or reduce GPU memory used by other processes\.)?",
+        rf"Free memory on device(?: [\w:.]++)? \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less "
+        rf"than desired GPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\.(?: Decrease GPU "
+        r"memory utilization or reduce GPU memory used by other processes\.)?",
         "free_memory_below_utilization",
         ("0.9.1-0.33.0", "vllm-ascend 0.15.0-0.30.0"),
         "v1/worker/gpu_worker.py, v1/worker/utils.py request_memory",
         transient=True,
     ),
-    _failure(
+    failure(
         "fail-free-memory-external-weights",
         " after excluding external process's weights ",
-        rf"Free memory on device [\w:.]++ \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less than the engine's budget after excluding external process's weights \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\..*+",
+        rf"Free memory on device [\w:.]++ \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less than "
+        rf"the engine's budget after excluding external process's weights \((?P<utilization>{NUMBER}), "
+        rf"(?P<needed_gib>{NUMBER}) GiB\)\. Decrease GPU memory utilization or reduce GPU memory used by other processes\.",
         "free_memory_below_utilization",
         ("0.32.0-0.33.0",),
         "v1/worker/utils.py",
         transient=True,
     ),
-    _failure(
+    failure(
         "fail-external-weights",
         "Externally held weights on device ",
-        rf"Externally held weights on device [\w:.]++ \({NUMBER}/(?P<total_gpu_gib>{NUMBER}) GiB\) exceed the desired GPU memory utilization \((?P<utilization>{NUMBER}), {NUMBER} GiB\)\..*+",
+        rf"Externally held weights on device [\w:.]++ \({NUMBER}/(?P<total_gpu_gib>{NUMBER}) GiB\) exceed the desired GPU "
+        rf"memory utilization \((?P<utilization>{NUMBER}), {NUMBER} GiB\)\. Increase GPU memory utilization or reduce GPU "
+        r"memory used by other processes\.",
         "free_memory_below_utilization",
         ("0.32.0-0.33.0",),
         "v1/worker/utils.py",
     ),
-    _failure(
+    failure(
         "fail-free-memory-cpu",
         " on startup is less than desired CPU memory utilization ",
-        rf"Available memory on node \d++ \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less than desired CPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\..*+",
+        rf"Available memory on node {COUNT} \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less than "
+        rf"desired CPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\. .++",
         "free_memory_below_utilization",
         ("cpu 0.20.0-0.32.0",),
         "v1/worker/cpu_worker.py",
         transient=True,
     ),
-    _failure(
+    failure(
         "fail-free-memory-cpu-allocation",
         " on kv cache allocation is less than requested memory for kv ",
-        rf"Available memory on node \d++ \((?P<free_gib>{NUMBER})/{NUMBER} GiB\) on kv cache allocation is less than requested memory for kv \((?P<needed_gib>{NUMBER})(?:/{NUMBER})? GiB\)\..*+",
+        rf"Available memory on node {COUNT} \((?P<free_gib>{NUMBER})/{NUMBER} GiB\) on kv cache allocation is less than "
+        rf"requested memory for kv \((?P<needed_gib>{NUMBER})(?:/{NUMBER})? GiB\)\. .++",
         "free_memory_below_utilization",
         ("cpu 0.20.0-0.33.0",),
         "v1/worker/cpu_worker.py",
     ),
-    _failure(
+    failure(
         "fail-cpu-worker-over-budget",
         "The worker already uses ",
-        rf"The worker already uses {NUMBER} GiB \(model weights and runtime\), more than the {NUMBER} GiB of CPU memory reserved for it on node \d++, leaving none for the KV cache\..*+",
+        rf"The worker already uses {NUMBER} GiB \(model weights and runtime\), more than the {NUMBER} GiB of CPU memory reserved "
+        rf"for it on node {COUNT}, leaving none for the KV cache\.(?: .++)?",
         "no_kv_memory",
         ("cpu 0.33.0",),
         "v1/worker/cpu_worker.py",
     ),
-    _failure(
+    failure(
         "fail-profiling",
         "Error in memory profiling.",
-        rf"Error in memory profiling\.(?: Initial (?:free|used)(?: NPU)? memory {NUMBER}(?: GiB)?, (?:current free|currently used|current)(?: NPU)? memory {NUMBER}(?: GiB)?\.)? This happens when .++",
+        rf"Error in memory profiling\.(?: Initial (?:free|used)(?: NPU)? memory {NUMBER}(?: GiB)?, (?:current free|currently "
+        rf"used|current)(?: NPU)? memory {NUMBER}(?: GiB)?\.)? This happens when .++",
         "free_memory_below_utilization",
         ("0.4.0.post1-0.33.0", "vllm-ascend 0.7.3-0.14.0"),
         "worker/worker.py, v1/worker/gpu_worker.py: another process released memory while this one measured",
         transient=True,
     ),
-    _failure(
-        "fail-oom",
-        " out of memory. Tried to allocate ",
-        rf"{REMOTE}(?:[A-Za-z_][\w.]*+: )?(?:CUDA|HIP|XPU|NPU) out of memory\. Tried to allocate .++",
-        "oom",
-        ("0.1.0-0.33.0",),
-        "PyTorch; the words vary with it",
-    ),
-    _failure(
-        "fail-oom-cuda-error",
-        "error: out of memory",
-        r"(?:CUDA|HIP) error: out of memory(?:[. ].*+)?",
-        "oom",
-        ("0.1.0-0.33.0",),
-        "PyTorch, a driver's refusal outside of its allocator",
-    ),
-    _failure(
-        "fail-oom-loading",
-        "Failed to load model - not enough GPU memory.",
-        r"Failed to load model - not enough GPU memory\. Try lowering --gpu-memory-utilization .*+",
-        "oom",
-        ("0.13.0-0.33.0",),
-        "v1/worker/gpu_model_runner.py",
-    ),
-    _failure(
-        "fail-oom-warm-up",
-        " out of memory occurred when warming up ",
-        r"CUDA out of memory occurred when warming up (?:sampler|pooler(?: \([^()]*+\))?) with \d++ dummy requests\..*+",
-        "oom",
-        ("0.8.0-0.33.0",),
-        "v1/worker/gpu_model_runner.py, after healthy capacity lines; the word CUDA is fixed on every platform",
-    ),
-    _failure(
-        "fail-oom-tpu",
-        "Unable to load model, a likely reason is ",
-        r"Unable to load model, a likely reason is .++",
-        "oom",
-        ("tpu 0.10.0-0.13.0",),
-        "v1/worker/tpu_model_runner.py",
-    ),
 )
 
-OTHERS: tuple[LineFormat, ...] = (
-    _failure(
+INVALID = r"(?:Value error, )?"
+"""What pydantic puts before a validator's own words."""
+CONFIGURATION: tuple[LineFormat, ...] = (
+    failure(
         "fail-context-over-model",
         "User-specified max_model_len (",
-        rf"(?:Value error, )?User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len \(.++",
+        rf"{INVALID}User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len "
+        r"\(.++",
         "invalid_config",
         ("0.2.0-0.33.0",),
         "config/model.py; a warning instead with VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+        Scope.PROCESS,
     ),
-    LineFormat(
-        name="fail-validation",
-        literal=" validation error",
-        pattern=r"(?P<message>(?:[A-Za-z_][\w.]*+: )?\d++ validation errors? for \w++)",
-        emits=(ExceptionRaised,),
-        scope=Scope.PROCESS,
-        versions=("0.10.0-0.33.0",),
-        upstream="pydantic, for vLLM's configuration classes",
+    failure(
+        "fail-world-size",
+        "than the number of available GPUs (",
+        rf"{INVALID}(?:World size \({COUNT}\) is larger than|Tensor parallel size \({COUNT}\) cannot be larger than) the number "
+        rf"of available GPUs \({COUNT}\).++",
+        "invalid_config",
+        ("0.11.1-0.33.0",),
+        "config/parallel.py",
+        Scope.PROCESS,
     ),
-    LineFormat(
-        name="fail-arguments",
-        literal=": error: ",
-        pattern=r"(?P<message>(?:vllm|api_server\.py|[\w.]++)(?: serve)?: error: .++)",
-        emits=(FailureReported,),
-        scope=Scope.PROCESS,
-        versions=("0.1.0-0.33.0",),
-        upstream="argparse",
-        fixed={"kind": "invalid_config"},
+    failure(
+        "fail-attention-heads",
+        "must be divisible by tensor parallel size (",
+        rf"{INVALID}Total number of attention heads \({COUNT}\) must be divisible by tensor parallel size \({COUNT}\)\..*+",
+        "invalid_config",
+        ("0.1.0-0.33.0",),
+        "config/model.py",
+        Scope.PROCESS,
     ),
-    LineFormat(
-        name="fail-killed",
-        literal="illed",
-        pattern=r"(?P<message>(?:.{0,200}?: line \d++: +\d++ )?Killed(?: +\S.{0,400}+)?)",
-        emits=(FailureReported,),
-        scope=Scope.PROCESS,
-        versions=("0.1.0-0.33.0",),
-        upstream="the shell, of a process that the kernel ended",
-        fixed={"kind": "killed"},
+    failure(
+        "fail-utilization",
+        "GPU memory utilization must be less than 1.0.",
+        rf"GPU memory utilization must be less than 1\.0\. Got {NUMBER}\.",
+        "invalid_config",
+        ("0.1.0-0.11.0",),
+        "config/cache.py; a pydantic error from 0.11.1",
+        Scope.PROCESS,
     ),
-    LineFormat(
-        name="fail-exit-137",
-        literal=" 137",
-        pattern=r"(?P<message>(?:Process |Container |Command )?.{0,120}?(?:exit(?:ed)?(?: with)?(?: exit)?(?: code| status)?|terminated with exit code)[: ]{1,2}137\.?)",
-        emits=(FailureReported,),
-        scope=Scope.PROCESS,
-        versions=("0.1.0-0.33.0",),
-        upstream="a container runtime or a wrapper script",
-        fixed={"kind": "killed"},
+    failure(
+        "fail-batched-tokens",
+        "max_num_batched_tokens (",
+        rf"{INVALID}max_num_batched_tokens \({COUNT}\) (?:is smaller than max_model_len \({COUNT}\)|must be greater than or equal "
+        rf"to max_num_seqs \({COUNT}\))\..*+",
+        "invalid_config",
+        ("0.1.7-0.33.0",),
+        "config/scheduler.py",
+        Scope.PROCESS,
     ),
-    _gives_up(
-        "process-engine-core-failed",
-        "EngineCore failed to start.",
-        r"EngineCore failed to start\.",
-        ("0.8.5-0.33.0",),
-        "v1/engine/core.py; the traceback follows in the same record",
+    failure(
+        "fail-quantization",
+        " is not supported for the current GPU. Minimum capability: ",
+        rf"{INVALID}The quantization method \S++ is not supported for the current GPU\. Minimum capability: .++",
+        "invalid_config",
+        ("0.2.0-0.33.0",),
+        "config/vllm.py",
+        Scope.PROCESS,
     ),
-    _gives_up(
-        "process-engine-core-exception",
-        "EngineCore hit an exception: ",
-        r"EngineCore hit an exception: .*+",
-        ("0.7.0-0.8.4",),
-        "v1/engine/core.py",
-    ),
-    _gives_up(
-        "process-initialization-failed",
-        "ngine core initialization failed. See root cause above.",
-        r"Engine core initialization failed\. See root cause above\..*+",
-        ("0.8.4-0.33.0",),
-        "v1/engine/utils.py, core_client.py: the last line, the cause is above",
-    ),
-    _gives_up(
-        "process-initialization-failed-named",
-        " initialization failed. See root cause above.",
-        r"(?!Engine core)[\w.]++ initialization failed\. See root cause above\.",
-        ("0.7.0-0.8.3",),
-        "v1/engine/core_client.py",
-    ),
-    _gives_up(
-        "process-worker-failed",
-        "WorkerProc failed to start.",
-        r"WorkerProc failed to start\.",
-        ("0.6.5-0.33.0",),
-        "v1/executor/multiproc_executor.py; the cause follows",
-    ),
-    _gives_up(
-        "process-worker-exception",
-        "WorkerProc hit an exception",
-        r"WorkerProc hit an exception(?:: %s|\.)?",
-        ("0.7.0-0.33.0",),
-        "v1/executor/multiproc_executor.py; to 0.8.5 the placeholder stays in the text",
-    ),
-    _gives_up(
-        "process-worker-method-failed",
-        "This might cause deadlock in distributed execution.",
-        r"Error executing method '?\w++'?\. This might cause deadlock in distributed execution\.",
-        ("0.4.0.post1-0.33.0",),
-        "worker/worker_base.py; the traceback follows in the same record",
-    ),
-    _gives_up(
-        "process-worker-exited",
-        " died, exit code: ",
-        r"Worker \w++ pid \d++ died, exit code: -?\d++",
-        ("0.4.2-0.10.2",),
-        "executor/multiproc_worker_utils.py",
-    ),
-    _gives_up(
-        "process-worker-initialization-failed",
-        "WorkerProc initialization failed due to an exception in a background process",
-        r"WorkerProc initialization failed due to an exception in a background process\. See stack trace for root cause\.",
-        ("0.8.5-0.33.0",),
-        "v1/executor/multiproc_executor.py",
-    ),
-    _gives_up(
-        "process-engine-failed",
-        " failed to start.",
-        r"(?:Engine process|EngineCoreProc) failed to start\.(?: See stack trace for the root cause\.)?",
-        ("0.6.2-0.10.2",),
-        "entrypoints/openai/api_server.py (V0), v1/engine/core.py (early V1)",
-    ),
-    _gives_up(
-        "process-engine-fatal",
-        "EngineCore encountered a fatal error.",
-        r"EngineCore encountered a fatal error\.",
-        ("0.8.5-0.33.0",),
-        "v1/engine/core.py, of an engine that had started",
-    ),
-    _gives_up(
-        "process-worker-died",
-        " died unexpectedly",
-        r"(?:(?:Worker|Engine core) proc \S++|RayWorkerProc rank=\S++) died unexpectedly(?: \(exit code: (?:-?\d++|None)\))?, shutting down (?:executor|client)\.",
-        ("0.8.5-0.33.0",),
-        "v1/executor/multiproc_executor.py, v1/engine/core_client.py",
-    ),
-    _gives_up(
-        "process-start-timed-out",
-        "Timed out waiting for engine core processes to start.",
-        r"Timed out waiting for engine core processes to start\..*+",
-        ("0.17.0-0.33.0",),
-        "v1/engine/core_client.py",
-        kind="other",
-    ),
-    _gives_up(
-        "process-engine-dead",
-        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
-        r"EngineCore encountered an issue\. See stack trace \(above\) for the root cause\.",
-        ("0.8.5-0.33.0",),
-        "v1/engine/exceptions.py: what a front end says after its engine has died, or while it is shut down",
-    ),
-    LineFormat(
-        name="decoy-long-context",
-        literal="The model has a long context length (",
-        pattern=r"The model has a long context length \(\d++\)\. This may cause ?OOM .++",
-        emits=(),
-        scope=Scope.PROCESS,
-        versions=("0.5.0-0.10.2",),
-        upstream="config.py: advice, nothing has failed",
-    ),
-    LineFormat(
-        name="decoy-shared-memory-wait",
-        literal="No available shared memory broadcast block",
-        pattern=r"No available (?:shared memory broadcast )?block(?:s)? found in \d++ seconds\..*+|No available shared memory broadcast block.*+",
-        emits=(),
-        scope=Scope.PROCESS,
-        versions=("0.8.0-0.33.0",),
-        upstream="distributed/device_communicators/shm_broadcast.py: a process waits, nothing has failed",
+    failure(
+        "fail-arguments",
+        "error: ",
+        r"(?:vllm(?: \w++)?|[\w-]++\.py): error: (?:argument|unrecognized arguments:|the following arguments are required:"
+        r"|ambiguous option:|invalid choice:|one of the arguments) .++",
+        "invalid_config",
+        ("0.1.0-0.33.0",),
+        "argparse, after its usage",
+        Scope.PROCESS,
     ),
 )
 
-ROWS: tuple[LineFormat, ...] = CAPACITY + MEMORY + OTHERS
+ROWS: tuple[LineFormat, ...] = CAPACITY + FREE_MEMORY + CONFIGURATION

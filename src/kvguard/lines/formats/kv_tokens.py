@@ -5,9 +5,9 @@ changed at 0.20.1 with the same words: `startup` tells which it is by the versio
 """
 
 from kvguard.events import KvCacheSize, MaxConcurrency, TokensMultiplied
-from kvguard.lines.line_format import INTEGER, NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
 
-DEVICE = r"(?:\w++|GPU \+ host)"
+DEVICE = r"\w++(?: \+ host)?"
 CONCURRENCY = (
     rf"Maximum concurrency for (?P<max_model_len_tokens>{INTEGER}) tokens per request: (?P<max_concurrency>{NUMBER})x"
 )
@@ -43,10 +43,21 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="kv-cache-size-multiplied",
         literal="Multiplying the GPU KV cache size by the ",
-        pattern=r"Multiplying the GPU KV cache size by the (?:dcp|cp)_world_size (?P<factor>\d++)(?: \(pcp_world_size \d++ \* dcp_world_size \d++\))?\.",
+        pattern=rf"Multiplying the GPU KV cache size by the d?+cp_world_size (?P<factor>{COUNT})"
+        rf"(?: \(pcp_world_size {COUNT} \* dcp_world_size {COUNT}\))?\.",
         emits=(TokensMultiplied,),
         scope=Scope.ENGINE,
         versions=("0.10.2-0.20.0",),
         upstream="v1/core/kv_cache_utils.py: the token figure that follows is multiplied already",
+    ),
+    LineFormat(
+        name="concurrency-of-hisparse-hosts",
+        literal="HiSparse steady-state maximum concurrency for ",
+        pattern=rf"HiSparse steady-state maximum concurrency for {INTEGER} tokens per request: {NUMBER}x "
+        r"\(running requests reading from host\)\.",
+        emits=(),
+        scope=Scope.ENGINE,
+        versions=("0.32.0-0.33.0",),
+        upstream="kv_connector/v1/hisparse/connector.py: of running requests alone; the engine's own line is the figure",
     ),
 )

@@ -9,7 +9,7 @@ from kvguard.events import (
     ShutdownBegan,
     Slept,
 )
-from kvguard.lines.line_format import NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope
 
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
@@ -25,7 +25,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="engine-process-started",
         literal="Started engine process with PID ",
-        pattern=r"Started engine process with PID \d++",
+        pattern=rf"Started engine process with PID {COUNT}",
         emits=(Progressed,),
         scope=Scope.PROCESS,
         versions=("0.5.5-0.10.2",),
@@ -35,7 +35,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-listening",
         literal="tarting vLLM ",
-        pattern=r"Starting vLLM (?:API )?server (?:\d++ )?on \S++",
+        pattern=rf"Starting vLLM (?:API )?server (?:{COUNT} )?on \S++",
         emits=(ServerListening,),
         scope=Scope.PROCESS,
         versions=("0.7.3-0.33.0",),
@@ -44,7 +44,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-listening-rust",
         literal="tarting ",
-        pattern=r"(?:starting vLLM server model=\S++|starting OpenAI server(?: .*+)?)",
+        pattern=r"starting (?:vLLM server model=\S++|OpenAI server(?: .++)?)",
         emits=(Progressed,),
         scope=Scope.PROCESS,
         versions=("0.22.0-0.33.0",),
@@ -63,7 +63,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-process-started",
         literal="Started server process [",
-        pattern=r"Started server process \[(?P<process_pid>\d++)\]",
+        pattern=rf"Started server process \[(?P<process_pid>{COUNT})\]",
         emits=(ProcessStarted,),
         scope=Scope.PROCESS,
         versions=("0.1.0-0.33.0",),
@@ -79,9 +79,18 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="uvicorn",
     ),
     LineFormat(
+        name="server-running",
+        literal="Uvicorn running on ",
+        pattern=r"Uvicorn running on \S++ \(Press CTRL\+C to quit\)",
+        emits=(ServerReady,),
+        scope=Scope.PROCESS,
+        versions=("0.1.0-0.33.0",),
+        upstream="uvicorn, where it binds the socket itself (old releases)",
+    ),
+    LineFormat(
         name="server-ready-rust",
         literal="OpenAI server is ready to accept requests",
-        pattern=r"OpenAI server is ready to accept requests(?: .*+)?",
+        pattern=r"OpenAI server is ready to accept requests(?: .++)?",
         emits=(ServerReady,),
         scope=Scope.PROCESS,
         versions=("0.27.0-0.33.0",),
@@ -94,12 +103,30 @@ ROWS: tuple[LineFormat, ...] = (
         emits=(ShutdownBegan,),
         scope=Scope.PROCESS,
         versions=("0.1.0-0.33.0",),
-        upstream="entrypoints/launcher.py, uvicorn",
+        upstream="entrypoints/launcher.py (0.6.2-0.22.1), uvicorn",
+    ),
+    LineFormat(
+        name="shutdown-http-gracefully",
+        literal="Gracefully stopping http server",
+        pattern=r"Gracefully stopping http server",
+        emits=(ShutdownBegan,),
+        scope=Scope.PROCESS,
+        versions=("0.5.4-0.6.1.post2",),
+        upstream="entrypoints/launcher.py",
+    ),
+    LineFormat(
+        name="shutdown-application",
+        literal="pplication shutdown",
+        pattern=r"(?:Waiting for application shutdown|Application shutdown complete)\.",
+        emits=(ShutdownBegan,),
+        scope=Scope.PROCESS,
+        versions=("0.1.0-0.33.0",),
+        upstream="uvicorn",
     ),
     LineFormat(
         name="shutdown-finished",
         literal="Finished server process [",
-        pattern=r"Finished server process \[(?P<process_pid>\d++)\]",
+        pattern=rf"Finished server process \[(?P<process_pid>{COUNT})\]",
         emits=(ShutdownBegan,),
         scope=Scope.PROCESS,
         versions=("0.1.0-0.33.0",),
@@ -108,7 +135,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="shutdown-tagged",
         literal="[shutdown] ",
-        pattern=r"\[shutdown\] (?:API server|EngineCore|Executor|MPClient|Process manager|Subprocess manager|force killing)[: ].*+",
+        pattern=r"\[shutdown\] (?:(?:API server|EngineCore|EngineCore process manager|Executor|MPClient|Process manager"
+        r"|Subprocess manager|WorkerProc|Scheduler|Distributed): .++|force killing sub process .++)",
         emits=(ShutdownBegan,),
         scope=Scope.PROCESS,
         versions=("0.23.0-0.33.0",),
@@ -117,16 +145,16 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="shutdown-engine",
         literal="Shutdown initiated (timeout=",
-        pattern=r"Shutdown initiated \(timeout=\d++\)",
+        pattern=rf"Shutdown initiated \(timeout={COUNT}\)",
         emits=(ShutdownBegan,),
         scope=Scope.ENGINE,
-        versions=("0.17.0-0.22.1",),
+        versions=("0.18.0-0.22.1",),
         upstream="v1/engine/core.py",
     ),
     LineFormat(
         name="sleep-freed",
         literal="leep mode ",
-        pattern=rf"Sleep mode (?:\(level=\d++\) )?freed {NUMBER} GiB memory, {NUMBER} GiB memory is still in use\.",
+        pattern=rf"Sleep mode (?:\(level={COUNT}\) )?freed {NUMBER} GiB memory, {NUMBER} GiB memory is still in use\.",
         emits=(Slept,),
         scope=Scope.RANK,
         versions=("0.7.0-0.33.0", "vllm-ascend 0.23.0-0.30.0"),
@@ -136,12 +164,13 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="sleep-allocator",
-        literal="CuMemAllocator: sleep freed ",
-        pattern=rf"CuMemAllocator: sleep freed {NUMBER} GiB memory in total, of which {NUMBER} GiB is backed up in CPU and the rest {NUMBER} GiB is discarded directly\.",
+        literal="MemAllocator: sleep freed ",
+        pattern=rf"(?:Cu|Xpu)MemAllocator: sleep freed {NUMBER} GiB memory in total, of which {NUMBER} GiB is backed up in CPU "
+        rf"and the rest {NUMBER} GiB is discarded directly\.",
         emits=(),
         scope=Scope.RANK,
         versions=("0.11.0-0.33.0",),
-        upstream="device_allocator/cumem.py",
+        upstream="device_allocator/cumem.py, xpumem.py",
     ),
     LineFormat(
         name="sleep-woke",
@@ -175,7 +204,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="elastic-scaled",
         literal=" completed, new data parallel size: ",
-        pattern=r"\[Elastic EP\] Scale (?:up|down) completed, new data parallel size: (?P<data_parallel_size>\d++)",
+        pattern=rf"\[Elastic EP\] Scale (?:up|down) completed, new data parallel size: (?P<data_parallel_size>{COUNT})",
         emits=(DataParallelResized,),
         scope=Scope.PROCESS,
         versions=("0.10.0-0.33.0",),

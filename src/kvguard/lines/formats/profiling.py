@@ -8,22 +8,29 @@ from kvguard.events import (
     MemoryProfiled,
     Progressed,
 )
-from kvguard.lines.line_format import NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope, up_to
 
 FREE_ON_DEVICE = (
     rf"Free memory on device \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup\. "
     rf"Desired GPU memory utilization is \((?P<utilization>{NUMBER}), (?P<usable_gib>{NUMBER}) GiB\)\. "
 )
 SUGGESTIONS = (
-    rf"Replace gpu_memory_utilization(?: config)? with `--kv-cache-memory=(?P<suggested_kv_cache_bytes>-?\d++)`"
-    rf"(?: \({NUMBER} GiB\))? to fit into requested memory, or `--kv-cache-memory=(?P<full_kv_cache_bytes>-?\d++)`"
+    rf"Replace gpu_memory_utilization(?: config)? with `--kv-cache-memory=(?P<suggested_kv_cache_bytes>-?+{COUNT})`"
+    rf"(?: \({NUMBER} GiB\))? to fit into requested memory, or `--kv-cache-memory=(?P<full_kv_cache_bytes>-?+{COUNT})`"
     rf"(?: \({NUMBER} GiB\))? to fully utilize (?:gpu|NPU free) memory\. "
 )
-IN_USE = rf"Current (?:kv|KV) cache memory(?: in use is|:) (?:(?P<kv_cache_gib>{NUMBER}) GiB|(?P<kv_cache_exact_bytes>\d++) bytes)\."
-UTILIZATIONS = rf"The current --gpu-memory-utilization=(?P<utilization>{NUMBER}) is equivalent to --gpu-memory-utilization=(?P<equivalent_utilization>{NUMBER}) without CUDA graph memory profiling\."
+IN_USE = (
+    rf"Current (?:kv|KV) cache memory(?: in use is|:) (?:(?P<kv_cache_gib>{NUMBER}) GiB|"
+    rf"(?P<kv_cache_exact_bytes>{COUNT}) bytes)\."
+)
+UTILIZATIONS = (
+    rf"The current --gpu-memory-utilization=(?P<utilization_rounded>{NUMBER}) is equivalent to "
+    rf"--gpu-memory-utilization=(?P<equivalent_utilization_rounded>{NUMBER}) without CUDA graph memory profiling\."
+)
+GRAPHS = "CUDA graph memory profiling"
 BUDGET = (
     rf"the current vLLM instance can use total_gpu_memory \((?P<total_gpu_gib>{NUMBER})GiB\) x gpu_memory_utilization "
-    rf"\((?P<utilization>{NUMBER})\) = (?P<usable_gib>{NUMBER})GiB"
+    rf"\((?P<utilization_rounded>{NUMBER})\) = (?P<usable_gib>{NUMBER})GiB"
 )
 PARTS = (
     rf"model weights take (?P<weights_gib>{NUMBER})GiB; non_torch_memory takes (?P<non_torch_gib>{NUMBER})GiB; PyTorch "
@@ -35,7 +42,10 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-results",
         literal="Memory profiling results: ",
-        pattern=rf"Memory profiling results: total_gpu_memory=(?P<total_gpu_gib>{NUMBER})Gi[Bb] initial_memory_usage={NUMBER}Gi[Bb] peak_torch_memory={NUMBER}Gi[Bb] memory_usage_post_profile={NUMBER}Gi[Bb] non_torch_memory=(?P<non_torch_gib>{NUMBER})Gi[Bb] kv_cache_size=(?P<kv_cache_gib>{NUMBER})Gi[Bb] gpu_memory_utilization=(?P<utilization>{NUMBER})",
+        pattern=rf"Memory profiling results: total_gpu_memory=(?P<total_gpu_gib>{NUMBER})Gi[Bb] "
+        rf"initial_memory_usage={NUMBER}Gi[Bb] peak_torch_memory={NUMBER}Gi[Bb] memory_usage_post_profile={NUMBER}Gi[Bb] "
+        rf"non_torch_memory=(?P<non_torch_gib>{NUMBER})Gi[Bb] kv_cache_size=(?P<kv_cache_gib>{NUMBER})Gi[Bb] "
+        rf"gpu_memory_utilization=(?P<utilization_rounded>{NUMBER})",
         emits=(MemoryProfiled, KvCacheMemory),
         scope=Scope.RANK,
         versions=("0.6.4-0.6.4.post1",),
@@ -71,7 +81,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-on-one-line",
         literal="Memory profiling takes ",
-        pattern=rf"Memory profiling takes (?P<profile_seconds>{NUMBER}) seconds\.? {BUDGET}[;.]? {PARTS}",
+        pattern=rf"Memory profiling takes (?P<profile_seconds>{NUMBER}) seconds\.?+ {BUDGET}[;.]?+ {PARTS}",
         emits=(MemoryProfiled, KvCacheMemory),
         scope=Scope.RANK,
         versions=("0.6.5-0.10.2",),
@@ -80,7 +90,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-free-on-device",
         literal=" on startup. Desired GPU memory utilization is ",
-        pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<weights_gib>{NUMBER}) GiB for weight, (?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, and (?P<cuda_graphs_gib>{NUMBER}) GiB for CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
+        pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<weights_gib>{NUMBER}) GiB for weight, "
+        rf"(?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, "
+        rf"and (?P<cuda_graphs_gib>{NUMBER}) GiB for CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.10.2-0.26.0",),
@@ -89,7 +101,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-free-on-device-consumed",
         literal=" on startup. Desired GPU memory utilization is ",
-        pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<consumed_gib>{NUMBER}) GiB for consumed memory \(weights \+ non-torch\), (?P<activation_peak_gib>{NUMBER}) GiB for peak activation, and (?P<cuda_graphs_gib>{NUMBER}) GiB for CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
+        pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<consumed_gib>{NUMBER}) GiB for consumed memory \(weights \+ "
+        rf"non-torch\), (?P<activation_peak_gib>{NUMBER}) GiB for peak activation, and (?P<cuda_graphs_gib>{NUMBER}) GiB for "
+        rf"CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.27.0-0.33.0",),
@@ -98,7 +112,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-free-on-device-ascend",
         literal=" on startup. Desired GPU memory utilization is ",
-        pattern=rf"{FREE_ON_DEVICE}Actual usage: (?P<weights_gib>{NUMBER}) GiB for weights, (?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, (?P<cuda_graphs_gib>{NUMBER}) GiB for NPU graph memory\. {SUGGESTIONS}{IN_USE}",
+        pattern=rf"{FREE_ON_DEVICE}Actual usage: (?P<weights_gib>{NUMBER}) GiB for weights, "
+        rf"(?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, "
+        rf"(?P<cuda_graphs_gib>{NUMBER}) GiB for NPU graph memory\. {SUGGESTIONS}{IN_USE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("vllm-ascend 0.19.1-0.30.0",),
@@ -107,7 +123,10 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-breakdown",
         literal="Total non KV cache memory: ",
-        pattern=rf"Memory profiling takes (?P<profile_seconds>{NUMBER}) seconds\. Total non KV cache memory: {NUMBER} ?GiB; torch peak memory increase: (?P<activation_peak_gib>{NUMBER}) ?GiB; (?:non-torch forward increase memory: (?P<non_torch_gib>{NUMBER}) ?GiB|total consumed \(from mem_get_info\): (?P<consumed_gib>{NUMBER}) ?GiB); weights memory: (?P<weights_gib>{NUMBER}) ?GiB\.",
+        pattern=rf"Memory profiling takes (?P<profile_seconds>{NUMBER}) seconds\. Total non KV cache memory: {NUMBER} ?+GiB; "
+        rf"torch peak memory increase: (?P<activation_peak_gib>{NUMBER}) ?+GiB; (?:non-torch forward increase memory: "
+        rf"(?P<non_torch_gib>{NUMBER}) ?+GiB|total consumed \(from mem_get_info\): (?P<consumed_gib>{NUMBER}) ?+GiB); "
+        rf"weights memory: (?P<weights_gib>{NUMBER}) ?+GiB\.",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.9.1-0.33.0",),
@@ -116,7 +135,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-initial-memory",
         literal="Initial free memory: ",
-        pattern=rf"Initial free memory: (?P<free_gib>{NUMBER}) GiB; Requested memory: (?P<utilization>{NUMBER}) \(util\), (?P<usable_gib>{NUMBER}) GiB",
+        pattern=rf"Initial free memory: (?P<free_gib>{NUMBER}) GiB; Requested memory: (?P<utilization_rounded>{NUMBER}) "
+        rf"\(util\), (?P<usable_gib>{NUMBER}) GiB",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.10.1-0.33.0",),
@@ -125,7 +145,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-initial-memory-requested",
         literal="requested GPU memory: ",
-        pattern=rf"Initial free memory: (?P<free_gib>{NUMBER}) GiB, free memory: {NUMBER} GiB, requested GPU memory: (?P<usable_gib>{NUMBER}) GiB",
+        pattern=rf"Initial free memory: (?P<free_gib>{NUMBER}) GiB, free memory: {NUMBER} GiB, requested GPU memory: "
+        rf"(?P<usable_gib>{NUMBER}) GiB",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.9.1-0.10.0",),
@@ -144,7 +165,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-xpu-before",
         literal="Before memory profiling run, ",
-        pattern=rf"Before memory profiling run, total GPU memory: (?P<total_gpu_mib>{NUMBER}) MB, model load takes (?P<weights_mib>{NUMBER}) MB, free gpu memory is (?P<free_mib>{NUMBER}) MB\.",
+        pattern=rf"Before memory profiling run, total GPU memory: (?P<total_gpu_mib>{NUMBER}) MB, model load takes "
+        rf"(?P<weights_mib>{NUMBER}) MB, free gpu memory is (?P<free_mib>{NUMBER}) MB\.",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("xpu 0.9.2-0.15.0",),
@@ -153,7 +175,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-xpu-after",
         literal="After memory profiling run, ",
-        pattern=rf"After memory profiling run, peak memory usage is {NUMBER} MB, ?torch mem is {NUMBER} MB, non-torch mem is (?P<non_torch_mib>{NUMBER}) MB, free gpu memory is {NUMBER} MB\.",
+        pattern=rf"After memory profiling run, peak memory usage is {NUMBER} MB, ?+torch mem is {NUMBER} MB, non-torch mem is "
+        rf"(?P<non_torch_mib>{NUMBER}) MB, free gpu memory is {NUMBER} MB\.",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("xpu 0.9.2-0.15.0",),
@@ -162,7 +185,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-rocm-fallback",
         literal="Free memory grew by ",
-        pattern=rf"Free memory grew by {NUMBER} GiB during profiling \([^()]*+\)\. Sizing the KV cache from the {NUMBER} GiB torch reserved instead of the profiling difference\.",
+        pattern=rf"Free memory grew by {NUMBER} GiB during profiling \([^()]*+\)\. Sizing the KV cache from the {NUMBER} GiB "
+        r"torch reserved instead of the profiling difference\.",
         emits=(Progressed,),
         scope=Scope.RANK,
         versions=("rocm 0.29.0-0.33.0",),
@@ -172,7 +196,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-announced",
         literal="CUDA graph memory profiling will be enabled by default",
-        pattern=rf"In v0\.19, CUDA graph memory profiling will be enabled by default .*? increase --gpu-memory-utilization from (?P<utilization>{NUMBER}) to (?P<suggested_utilization>{NUMBER}) to maintain the same effective KV cache size\.",
+        pattern=rf"In v0\.19, {GRAPHS} will be enabled by default {up_to(' increase --gpu-memory-utilization from ')}"
+        rf"(?P<utilization_rounded>{NUMBER}) to (?P<suggested_utilization_rounded>{NUMBER}) to maintain the same effective "
+        r"KV cache size\.",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
         versions=("0.18.0-0.19.1",),
@@ -181,7 +207,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-profiled",
         literal="CUDA graph memory profiling is enabled",
-        pattern=rf"CUDA graph memory profiling is enabled \([^()]*+\)\. (?:This will become the default in v0\.19\. )?{UTILIZATIONS} To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to (?P<suggested_utilization>{NUMBER})\.(?: To disable, set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0\.)?",
+        pattern=rf"{GRAPHS} is enabled \([^()]*+\)\. (?:This will become the default in v0\.19\. )?{UTILIZATIONS} To maintain "
+        rf"the same effective KV cache size as before, increase --gpu-memory-utilization to "
+        rf"(?P<suggested_utilization_rounded>{NUMBER})\.(?: To disable, set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0\.)?",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
         versions=("0.18.0-0.33.0",),
@@ -190,7 +218,9 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-not-profiled",
         literal="graph memory profiling is disabled",
-        pattern=rf"(?:CUDA|ACL) graph memory profiling is disabled \(VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0\)\. .*? increasing --gpu-memory-utilization from (?P<utilization>{NUMBER}) to (?P<suggested_utilization>{NUMBER})\.",
+        pattern=r"(?:CUDA|ACL) graph memory profiling is disabled \(VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0\)\. "
+        rf"{up_to(' increasing --gpu-memory-utilization from ')}(?P<utilization_rounded>{NUMBER}) to "
+        rf"(?P<suggested_utilization_rounded>{NUMBER})\.",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
         versions=("0.20.0-0.33.0", "vllm-ascend 0.21.0-0.22.1"),
@@ -208,7 +238,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-pool",
         literal="CUDA graph pool memory: ",
-        pattern=rf"CUDA graph pool memory: (?P<cuda_graphs_gib>{NUMBER}) GiB \(actual\), (?P<cuda_graphs_estimated_gib>{NUMBER}) GiB \(estimated\), difference: {NUMBER} GiB \({NUMBER}%\)\.",
+        pattern=rf"CUDA graph pool memory: (?P<cuda_graphs_gib>{NUMBER}) GiB \(actual\), "
+        rf"(?P<cuda_graphs_estimated_gib>{NUMBER}) GiB \(estimated\), difference: {NUMBER} GiB \({NUMBER}%\)\.",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
         versions=("0.18.0-0.33.0",),
@@ -226,25 +257,47 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-captured-encoder",
         literal="Encoder graph capturing finished in ",
-        pattern=rf"Encoder graph capturing finished in {NUMBER} secs, took {NUMBER} GiB \(\d++ graphs\)",
+        pattern=rf"Encoder graph capturing finished in {NUMBER} secs, took {NUMBER} GiB \({COUNT} graphs\)",
         emits=(),
         scope=Scope.RANK,
         versions=("0.31.0-0.33.0",),
         upstream="v1/worker/gpu_model_runner.py: the encoder's own graphs",
     ),
     LineFormat(
+        name="graphs-profiling",
+        literal="Profiling CUDA graph memory: ",
+        pattern=r"Profiling CUDA graph memory: .++",
+        emits=(Progressed,),
+        scope=Scope.RANK,
+        versions=("0.18.0-0.33.0",),
+        upstream="v1/worker/gpu_model_runner.py: which graphs the estimate is made from",
+        fixed={"step": "profiling"},
+    ),
+    LineFormat(
         name="compile-seconds",
         literal="torch.compile t",
-        pattern=rf"torch\.compile (?:takes|took) (?P<compile_seconds>{NUMBER}) s in total",
+        pattern=rf"(?:\[\w++\] )?torch\.compile (?:takes|took) (?P<compile_seconds>{NUMBER}) s in total",
         emits=(Compiled,),
         scope=Scope.RANK,
         versions=("0.7.0-0.33.0",),
-        upstream="compilation/monitor.py",
+        upstream="compilation/monitor.py; from 0.32.0 behind the part of the model in brackets",
+    ),
+    LineFormat(
+        name="compile-step",
+        literal=" s",
+        pattern=rf"(?:\[\w++\] )?(?:Dynamo bytecode transform time: {NUMBER} s|Compiling a graph for "
+        rf"{up_to(' takes ')}{NUMBER} s|Initial profiling/warmup run took {NUMBER} s)",
+        emits=(Progressed,),
+        scope=Scope.RANK,
+        versions=("0.7.0-0.33.0",),
+        upstream="compilation/backends.py, monitor.py: parts of a total that has its own line",
+        fixed={"step": "profiling"},
     ),
     LineFormat(
         name="init-engine",
         literal="init engine (profile, create kv cache, warmup model) took ",
-        pattern=rf"init engine \(profile, create kv cache, warmup model\) took (?P<init_seconds>{NUMBER}) (?:seconds|s)(?: \(compilation: (?P<compile_seconds>{NUMBER}) s(?: [—–-] [^()]*+)?\))?",
+        pattern=rf"init engine \(profile, create kv cache, warmup model\) took (?P<init_seconds>{NUMBER}) (?:seconds|s)"
+        rf"(?: \(compilation: (?P<compile_seconds>{NUMBER}) s(?: — [^()]*+)?\))?",
         emits=(EngineInitialized,),
         scope=Scope.ENGINE,
         versions=("0.6.5-0.33.0",),

@@ -1,16 +1,21 @@
 """Run-time lines: the periodic stats of an engine, and V0's preemption warning."""
 
 from kvguard.events import Preempted, StatsLogged
-from kvguard.lines.line_format import NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope, up_to
 
 THROUGHPUT = rf"Avg prompt throughput: {NUMBER} tokens/s, Avg generation throughput: {NUMBER} tokens/s, "
+V0_LOAD = (
+    rf"Running: (?P<running>{COUNT}) reqs, Swapped: {COUNT} reqs, Pending: (?P<waiting>{COUNT}) reqs, "
+    rf"GPU KV cache usage: (?P<kv_cache_usage_percent>{NUMBER})%, CPU KV cache usage: {NUMBER}%"
+)
+WHOSE = rf"(?:Engine (?P<engine>{COUNT}): |{COUNT} Engines Aggregated: )?"
 USAGE = rf"\w++(?: \+ host)? KV cache usage: (?P<kv_cache_usage_percent>{NUMBER})%"
 
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-v0-first",
         literal=" KV cache usage: ",
-        pattern=rf"Throughput: {NUMBER} tokens/s, Running: (?P<running>\d++) reqs, Swapped: \d++ reqs, Pending: (?P<waiting>\d++) reqs, GPU KV cache usage: (?P<kv_cache_usage_percent>{NUMBER})%, CPU KV cache usage: {NUMBER}%",
+        pattern=rf"Throughput: {NUMBER} tokens/s, {V0_LOAD}",
         emits=(StatsLogged,),
         scope=Scope.ENGINE,
         versions=("0.1.0",),
@@ -20,7 +25,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-v0",
         literal=" KV cache usage: ",
-        pattern=rf"{THROUGHPUT}Running: (?P<running>\d++) reqs, Swapped: \d++ reqs, Pending: (?P<waiting>\d++) reqs, GPU KV cache usage: (?P<kv_cache_usage_percent>{NUMBER})%, CPU KV cache usage: {NUMBER}%\.?",
+        pattern=rf"{THROUGHPUT}{V0_LOAD}\.?+",
         emits=(StatsLogged,),
         scope=Scope.ENGINE,
         versions=("0.1.7-0.10.2",),
@@ -40,7 +45,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-v1-counts",
         literal="unning: ",
-        pattern=r"Running: (?P<running>\d++) reqs, Waiting: (?P<waiting>\d++) reqs ?",
+        pattern=rf"Running: (?P<running>{COUNT}) reqs, Waiting: (?P<waiting>{COUNT}) reqs ?+",
         emits=(StatsLogged,),
         scope=Scope.ENGINE,
         versions=("0.7.0",),
@@ -50,7 +55,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-v1-first",
         literal=" | WAITING: ",
-        pattern=r"RUNNING: (?P<running>\d++) \| WAITING: (?P<waiting>\d++)",
+        pattern=rf"RUNNING: (?P<running>{COUNT}) \| WAITING: (?P<waiting>{COUNT})",
         emits=(StatsLogged,),
         scope=Scope.ENGINE,
         versions=("0.6.4-0.6.6.post1",),
@@ -60,7 +65,10 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-v1",
         literal=" KV cache usage: ",
-        pattern=rf"(?:Engine (?P<engine>\d++): |\d++ Engines Aggregated: )?(?:{THROUGHPUT})?Running: (?P<running>\d++) reqs, Waiting: (?P<waiting>\d++) reqs,?(?: Deferred: \d++ reqs,)?(?: KV fetch: \d++ waiting to start, \d++ in progress, \d++ completed waiting,)?(?: Preemptions: (?P<preemptions>\d++),)? {USAGE}(?:\.|(?:, [A-Z][\w ]++: {NUMBER}(?:%| reqs))*+)",
+        pattern=rf"{WHOSE}(?:{THROUGHPUT})?Running: (?P<running>{COUNT}) reqs, Waiting: (?P<waiting>{COUNT}) reqs,?+"
+        rf"(?: Deferred: {COUNT} reqs,)?(?: KV fetch: {COUNT} waiting to start, {COUNT} in progress, {COUNT} completed "
+        rf"waiting,)?(?: Preemptions: (?P<preemptions>{COUNT}),)? {USAGE}"
+        rf"(?:\.|(?:, [A-Z][\w ]++: {NUMBER}(?:%| reqs))*+)",
         emits=(StatsLogged,),
         scope=Scope.ENGINE,
         versions=("0.7.1-0.33.0",),
@@ -68,9 +76,22 @@ ROWS: tuple[LineFormat, ...] = (
         amends=True,
     ),
     LineFormat(
+        name="stats-iteration",
+        literal=" iteration elapsed time: ",
+        pattern=rf"{WHOSE}Iteration\({COUNT}\): {COUNT} context requests, {COUNT} context tokens, {COUNT} generation requests, "
+        rf"{COUNT} generation tokens, iteration elapsed time: {NUMBER} ms(?: \(dummy\))?, {USAGE}(?:, encoder inputs: .++)?",
+        emits=(StatsLogged,),
+        scope=Scope.ENGINE,
+        versions=("0.26.0-0.33.0",),
+        upstream="v1/metrics/loggers.py, with iteration details logged",
+        amends=True,
+    ),
+    LineFormat(
         name="stats-rust",
         literal=" KV cache used: ",
-        pattern=rf"Avg prompt tput: {NUMBER} toks/s, Avg generation tput: {NUMBER} toks/s, Reqs Running: (?P<running>\d++), Waiting: (?P<waiting>\d++),(?: Deferred: \d++ reqs,)?(?: Preemptions: (?P<preemptions>\d++),)? \w++ KV cache used: (?P<kv_cache_usage_percent>{NUMBER})%(?:, [A-Z][\w ]++: {NUMBER}%)*+",
+        pattern=rf"Avg prompt tput: {NUMBER} toks/s, Avg generation tput: {NUMBER} toks/s, Reqs Running: (?P<running>{COUNT}), "
+        rf"Waiting: (?P<waiting>{COUNT}),(?: Deferred: {COUNT} reqs,)?(?: Preemptions: (?P<preemptions>{COUNT}),)? \w++ KV "
+        rf"cache used: (?P<kv_cache_usage_percent>{NUMBER})%(?:, [A-Z][\w ]++: {NUMBER}%)*+",
         emits=(StatsLogged,),
         scope=Scope.PROCESS,
         versions=("0.22.0-0.33.0",),
@@ -80,11 +101,21 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="stats-preempted",
         literal=" total_num_cumulative_preemption=",
-        pattern=r"Sequence group \S++ is preempted by [\w.]++ mode because there is not enough KV cache space\. .*?total_num_cumulative_preemption=(?P<preemptions_total>\d++)",
+        pattern=r"Sequence group \S++ is preempted by [\w.]++ mode because there is not enough KV cache space\. "
+        rf"{up_to('total_num_cumulative_preemption=')}(?P<preemptions_total>{COUNT})",
         emits=(Preempted,),
         scope=Scope.ENGINE,
         versions=("0.4.3-0.10.2",),
         upstream="core/scheduler.py: the 1st, 51st, 101st … preemption",
         amends=True,
+    ),
+    LineFormat(
+        name="stats-request-failed",
+        literal="not enough kv cache blocks to run the entire sequence",
+        pattern=r"Failing the request \S++ because there's not enough kv cache blocks to run the entire sequence\.",
+        emits=(),
+        scope=Scope.ENGINE,
+        versions=("0.4.0.post1-0.10.2",),
+        upstream="core/scheduler.py: one request is refused, the server goes on",
     ),
 )

@@ -6,12 +6,15 @@ from typing import Any
 import regex
 
 from kvguard.events import DrafterAnnounced, OptionResolved, Printed, WeightsLoaded
-from kvguard.lines.line_format import NUMBER, SCALED, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, NUMBER, SCALED, LineFormat, Scope
+
+PAIR = rf"\({NUMBER}, {NUMBER}\)"
+_USED = regex.compile(rf"\(({NUMBER}),", regex.VERSION1)
 
 
 def _most_used_of_chips(groups: Mapping[str, str]) -> dict[str, Any]:
     """The fullest chip's `(used, limit)` pair: weights are of the largest rank."""
-    used = [float(pair) for pair in regex.findall(r"\((\d++(?:\.\d++)?),", groups["pairs"])]
+    used = [float(pair) for pair in _USED.findall(groups["pairs"])]
     return {"weights_bytes": Printed(round(max(used) * 2**30), 0.005 * 2**30)}
 
 
@@ -28,12 +31,14 @@ ROWS: tuple[LineFormat, ...] = (
             "vllm-ascend 0.7.3-0.30.0",
             "vllm-gaudi 0.10.0-0.27.0",
         ),
-        upstream="worker/model_runner.py, v1/worker/gpu_model_runner.py, xpu_model_runner.py; plugins: model_runner_v1.py, hpu_model_runner.py",
+        upstream="worker/model_runner.py, v1/worker/gpu_model_runner.py, xpu_model_runner.py; plugins: "
+        "model_runner_v1.py, hpu_model_runner.py",
     ),
     LineFormat(
         name="weights-model-loading-took",
         literal="Model loading took ",
-        pattern=rf"Model loading took (?P<weights_gib>{NUMBER}) (?:GB|GiB)(?: memory)?(?: and (?P<load_seconds>{NUMBER}) seconds)?",
+        pattern=rf"Model loading took (?P<weights_gib>{NUMBER}) (?:GB|GiB)(?: memory)?"
+        rf"(?: and (?P<load_seconds>{NUMBER}) seconds)?",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("0.8.0-0.33.0",),
@@ -42,7 +47,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="weights-took-in-total",
         literal="oading model weights took in total ",
-        pattern=rf"Loading model weights took in total (?P<weights_scaled>{SCALED}) of device memory \([^()]*+\) and {SCALED} of host memory \([^()]*+\)",
+        pattern=rf"Loading model weights took in total (?P<weights_scaled>{SCALED}) of device memory \([^()]*+\) and "
+        rf"{SCALED} of host memory \([^()]*+\)",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("hpu 0.6.4-0.9.2",),
@@ -51,7 +57,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="weights-hbm-after-init",
         literal="Init model | hbm=",
-        pattern=r"Init model \| hbm=\[(?P<pairs>[^\]]++)\]GiB",
+        pattern=rf"Init model \| hbm=\[(?P<pairs>{PAIR}(?:, {PAIR})*+)\]GiB",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("tpu-inference 0.11.1-0.32.0",),
@@ -65,18 +71,18 @@ ROWS: tuple[LineFormat, ...] = (
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("0.8.0-0.33.0",),
-        upstream="model_executor/model_loader/default_loader.py: the read alone, no memory",
+        upstream="model_executor/model_loader/default_loader.py and its siblings: the read alone, no memory",
     ),
     LineFormat(
         name="weights-start",
         literal="Starting to load model ",
-        pattern=r"Starting to load model (?P<value_name>\S++)",
+        pattern=r"Starting to load model (?P<model>.++)(?<=\.\.\.)",
         emits=(OptionResolved,),
         scope=Scope.RANK,
         versions=("0.5.3-0.33.0",),
         upstream="model runners, load_model",
         fixed={"option": "model"},
-        read=lambda groups: {"value": groups["value_name"].removesuffix("...")},
+        read=lambda groups: {"value": groups["model"].removesuffix("...")},
     ),
     LineFormat(
         name="weights-drafter-start",
@@ -90,10 +96,10 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="weights-draft-model-start",
         literal="Starting to load draft model ",
-        pattern=r"Starting to load draft model .++",
+        pattern=rf"Starting to load draft model \S++ TP={COUNT}, rank={COUNT}",
         emits=(DrafterAnnounced,),
         scope=Scope.RANK,
-        versions=("0.15.0",),
+        versions=("0.15.0-0.15.1",),
         upstream="v1/spec_decode/draft_model.py",
     ),
     LineFormat(
@@ -135,7 +141,8 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="weights-held-outside",
         literal="Weights are held outside this process: ",
-        pattern=rf"Weights are held outside this process: of the {NUMBER} GiB utilization budget, {NUMBER} GiB is externally held and {NUMBER} GiB remains for the engine's own allocations\.",
+        pattern=rf"Weights are held outside this process: of the {NUMBER} GiB utilization budget, {NUMBER} GiB is "
+        rf"externally held and {NUMBER} GiB remains for the engine's own allocations\.",
         emits=(),
         scope=Scope.RANK,
         versions=("0.32.0-0.33.0",),

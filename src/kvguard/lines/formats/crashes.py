@@ -1,0 +1,213 @@
+"""Processes that give up: they, or one that they wait for, have failed; the cause stands elsewhere."""
+
+from kvguard.events import ExceptionRaised, ProcessFailed
+from kvguard.lines.formats.failures import CLASS, KNOWN_CAUSE, RAYLET, SEE_ABOVE
+from kvguard.lines.line_format import COUNT, LineFormat, Scope, up_to
+
+EXIT_CODE = rf"(?:-?+{COUNT}|None)"
+ALL = ("0.1.0-0.33.0",)
+
+
+def _gives_up(
+    name: str, literal: str, pattern: str, versions: tuple[str, ...], upstream: str, kind: str = "engine_crash"
+) -> LineFormat:
+    return LineFormat(
+        name=name,
+        literal=literal,
+        pattern=rf"(?P<message>{CLASS}{pattern})",
+        emits=(ProcessFailed,),
+        scope=Scope.PROCESS,
+        versions=versions,
+        upstream=upstream,
+        fixed={"kind": kind},
+    )
+
+
+ENGINES: tuple[LineFormat, ...] = (
+    _gives_up(
+        "process-engine-core-failed",
+        "EngineCore failed to start.",
+        r"EngineCore failed to start\.",
+        ("0.8.5-0.33.0",),
+        "v1/engine/core.py; the traceback follows in the same record",
+    ),
+    _gives_up(
+        "process-engine-core-exception",
+        "EngineCore hit an exception: ",
+        r"EngineCore hit an exception: .*+",
+        ("0.7.0-0.8.4",),
+        "v1/engine/core.py",
+    ),
+    _gives_up(
+        "process-initialization-failed",
+        "ngine core initialization failed. See root cause above.",
+        r"Engine core initialization failed\. See root cause above\.(?: Failed core proc\(s\): \{.*+)?",
+        ("0.8.4-0.33.0",),
+        "v1/engine/utils.py, core_client.py: the last line, the cause is above",
+    ),
+    _gives_up(
+        "process-initialization-failed-named",
+        " initialization failed. See root cause above.",
+        r"(?!Engine core)\w++ initialization failed\. See root cause above\.",
+        ("0.7.0-0.8.3",),
+        "v1/engine/core_client.py",
+    ),
+    _gives_up(
+        "process-engine-failed",
+        " failed to start.",
+        r"(?:Engine process|EngineCoreProc) failed to start\.(?: See stack trace for the root cause\.)?",
+        ("0.6.2-0.10.2",),
+        "entrypoints/openai/api_server.py (V0), v1/engine/core.py (early V1)",
+    ),
+    _gives_up(
+        "process-engine-fatal",
+        "EngineCore encountered a fatal error.",
+        r"EngineCore encountered a fatal error\.",
+        ("0.8.5-0.33.0",),
+        "v1/engine/core.py, of an engine that had started",
+    ),
+    _gives_up(
+        "process-engine-dead",
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+        r"EngineCore encountered an issue\. See stack trace \(above\) for the root cause\.",
+        ("0.8.5-0.33.0",),
+        "v1/engine/exceptions.py: what a front end says after its engine has died, or while it is shut down",
+    ),
+    _gives_up(
+        "process-start-timed-out",
+        "Timed out waiting for engine",
+        r"Timed out waiting for engine(?: core processes to start\. .++|s to send ?+initial message on input socket\.)",
+        ("0.9.1-0.33.0",),
+        "v1/engine/core_client.py",
+        kind="other",
+    ),
+    _gives_up(
+        "process-engine-loop-dead",
+        "Background loop ",
+        r"Background loop (?:is not running\. If it was running|has errored already).*+",
+        ("0.2.0-0.10.2",),
+        "engine/async_llm_engine.py (V0)",
+    ),
+)
+
+WORKERS: tuple[LineFormat, ...] = (
+    _gives_up(
+        "process-worker-failed",
+        "WorkerProc failed to start.",
+        r"WorkerProc failed to start\.",
+        ("0.6.5-0.33.0",),
+        "v1/executor/multiproc_executor.py; the cause follows",
+    ),
+    _gives_up(
+        "process-worker-initialization-failed",
+        "WorkerProc initialization failed due to an exception in a background process",
+        r"WorkerProc initialization failed due to an exception in a background process\. See stack trace for root cause\.",
+        ("0.8.5-0.33.0",),
+        "v1/executor/multiproc_executor.py",
+    ),
+    _gives_up(
+        "process-worker-exception",
+        "WorkerProc hit an exception",
+        r"WorkerProc hit an exception(?:: %s|\.)",
+        ("0.7.0-0.33.0",),
+        "v1/executor/multiproc_executor.py; to 0.8.5 the placeholder stays in the text",
+    ),
+    _gives_up(
+        "process-worker-method-failed",
+        "This might cause deadlock in distributed execution.",
+        r"Error executing method '?+\w++'?+\. This might cause deadlock in distributed execution\.",
+        ("0.4.0.post1-0.33.0",),
+        "worker/worker_base.py; the traceback follows in the same record",
+    ),
+    _gives_up(
+        "process-worker-error",
+        "Worker failed with error ",
+        rf"\(?+['\"]?+Worker failed with error (?!['\"]{KNOWN_CAUSE})(?!%s, {SEE_ABOVE}', ['\"]{KNOWN_CAUSE}).++",
+        ("0.8.0-0.33.0",),
+        "v1/executor/multiproc_executor.py: of another error than memory; the worker's own traceback has it",
+    ),
+    _gives_up(
+        "process-worker-died",
+        " died unexpectedly",
+        rf"(?:(?:Worker|Engine core) proc \S++|RayWorkerProc rank=\S++) died unexpectedly(?: \(exit code: {EXIT_CODE}\))?, "
+        r"shutting down (?:executor|client)\.",
+        ("0.8.5-0.33.0",),
+        "v1/executor/multiproc_executor.py, ray_executor_v2.py, v1/engine/core_client.py",
+    ),
+    _gives_up(
+        "process-worker-died-v0",
+        " died, exit code: ",
+        rf"Worker \S++ pid {COUNT} died, exit code: {EXIT_CODE}",
+        ("0.4.2-0.10.2",),
+        "executor/multiproc_worker_utils.py",
+    ),
+    _gives_up(
+        "process-died",
+        " died",
+        rf"(?:Engine core process \S++ died unexpectedly\.|Process \S++ \(PID: {COUNT}\) died with exit code "
+        rf"(?!-9)-?+{COUNT}|Input socket thread died during startup)",
+        ("0.9.1-0.33.0",),
+        "v1/utils.py, v1/engine/core.py: a front end or the launcher, of a child",
+    ),
+    _gives_up(
+        "process-died-of-sigkill",
+        " died with exit code -9",
+        rf"Process \S++ \(PID: {COUNT}\) died with exit code -9",
+        ("0.9.1-0.33.0",),
+        "v1/utils.py",
+        kind="killed",
+    ),
+    _gives_up(
+        "process-ray-actor-died",
+        "actor died ",
+        r"The actor died (?:unexpectedly before finishing this task\.|because (?:of an error raised in its creation task, .++|its "
+        r"node has died.*+))",
+        ALL,
+        "Ray, of a worker; the exception's own text follows",
+    ),
+    _gives_up(
+        "process-ray-worker-died",
+        "A worker died or was killed while executing a task",
+        rf"{RAYLET}A worker died or was killed while executing a task by an unexpected system error\. .++",
+        ALL,
+        "Ray's raylet",
+    ),
+    _gives_up(
+        "process-dumped-core",
+        " (core dumped)",
+        rf"(?:{up_to(': line ')}{COUNT}: ++{COUNT} )?(?:Segmentation fault|Aborted|Bus error|Illegal instruction) ++\(core dumped\)"
+        r"(?: .*+)?",
+        ALL,
+        "the shell",
+    ),
+    _gives_up(
+        "process-python-fatal",
+        "Fatal Python error: ",
+        r"Fatal Python error: (?:Segmentation fault|Aborted|Bus error|Illegal instruction)",
+        ALL,
+        "Python's faulthandler",
+    ),
+)
+
+CAUSES_BELOW: tuple[LineFormat, ...] = (
+    LineFormat(
+        name="process-ray-task-error",
+        literal="RayTaskError(",
+        pattern=r"(?:ray\.exceptions\.)?RayTaskError(?:\(\w++\))?: ray::.++",
+        emits=(),
+        scope=Scope.PROCESS,
+        versions=ALL,
+        upstream="Ray: head of a remote traceback, whose last line is the cause",
+    ),
+    LineFormat(
+        name="fail-validation",
+        literal=" validation error",
+        pattern=rf"(?P<message>{CLASS}{COUNT} validation errors? for \w++)",
+        emits=(ExceptionRaised,),
+        scope=Scope.PROCESS,
+        versions=("0.10.0-0.33.0",),
+        upstream="pydantic, for vLLM's configuration classes: the cause follows",
+    ),
+)
+
+ROWS: tuple[LineFormat, ...] = ENGINES + WORKERS + CAUSES_BELOW
