@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from kvguard.events import Event, Origin, Printed
-from kvguard.lines import prefixes
+from kvguard.lines.head import clean, envelope, strip
 from kvguard.lines.line_format import LineFormat, match
 
 _NOWHERE = Origin(line=0)
@@ -25,7 +25,8 @@ class Hit:
 
 def hits(line: str, table: Sequence[LineFormat]) -> list[Hit]:
     """Every row that describes the line, prefix and all; a table is sound where there is never more than one."""
-    head = prefixes.strip(line)
+    outer = envelope(clean(line))
+    head = strip(outer.message, outer)
     for message in (head.message.strip(), *head.others):
         found = [
             Hit(row, [_plain(event, message) for event in events])

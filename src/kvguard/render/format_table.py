@@ -18,8 +18,11 @@ SIGNALS: tuple[tuple[str, tuple[LineFormat, ...]], ...] = (
     ("memory profile and times", formats.profiling.ROWS),
     ("configuration", formats.config.ROWS),
     ("course of a start", formats.lifecycle.ROWS),
-    ("failures", formats.failures.ROWS),
+    ("failures by memory or configuration", formats.failures.ROWS),
+    ("memory that ran out", formats.out_of_memory.ROWS),
+    ("processes that give up", formats.crashes.ROWS),
     ("statistics", formats.stats.ROWS),
+    ("lines that only sound like it", formats.decoys.ROWS),
 )
 """Every row by its signal, as the files of the table have them."""
 CORE = "vllm"
