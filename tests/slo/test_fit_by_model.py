@@ -100,7 +100,7 @@ def test_a_verdict_counts_by_the_config_and_says_so() -> None:
 def test_a_config_of_another_model_is_set_aside_and_told() -> None:
     of, engine = printed("ex14-qwen38-27b-fp8kv-tp2")
     other = json.loads(Path("fixtures/models/tiny-llama.json").read_text())
-    with pytest.raises(ConfigError, match="is it the model that is served"):
+    with pytest.raises(ConfigError, match="is it the model served"):
         explain(of, engine, other)
     verdict = evaluate(report(of), slo(concurrent_requests=1, workload=Workload(8_000, 192, model_config=other)))
     assert [warning.code for warning in verdict.warnings] == ["model-config-not-used"]

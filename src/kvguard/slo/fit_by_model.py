@@ -6,17 +6,18 @@ does, the config is not the served model's, or its layout is not known: that is 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor
+from typing import NamedTuple
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.model_config import model_config
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import describe_pool
 from kvguard.kvcache.workload import Workload, serve
 from kvguard.slo.fit import Fit, Request, in_blocks
-from kvguard.slo.told_options import possible_options
+from kvguard.slo.served_model import ServedModel
+from kvguard.slo.told_options import in_flight_options, possible_options
 from kvguard.startup.report import Capacity, Start
 from kvguard.units import Interval
 
@@ -33,37 +34,60 @@ class Explained:
     """Whole block ids, the null block included."""
 
 
+class Figures(NamedTuple):
+    """What one engine printed of its pool, and what rounding hides; `None` where the log does not say."""
+
+    gpu_blocks: int | None
+    kv_cache_tokens: int | None
+    max_concurrency: float | None
+    concurrency_rounding: float
+    kv_cache_bytes: int | None
+    bytes_rounding: float
+
+
 def explain(start: Start, engine: Capacity, config: Mapping[str, object]) -> tuple[Explained, ...]:
     """The layouts under which the model prints what this engine printed, most likely first; none where it printed none.
 
     Raises:
         ConfigError: the architecture is not known, a key is missing, or no layout gives the log's figures; one line.
     """
-    if not _tells_a_pool(engine):
+    # blocks that an option set are fewer than the bytes would hold
+    declared = any(warning.code == "blocks-overridden" for warning in start.warnings)
+    figures = Figures(
+        engine.gpu_blocks,
+        engine.kv_cache_tokens,
+        engine.max_concurrency,
+        engine.rounding.get("max_concurrency", 0.0),
+        None if declared else engine.kv_cache_bytes,
+        engine.rounding.get("kv_cache_bytes", 0.0),
+    )
+    told = (figures.gpu_blocks, figures.kv_cache_tokens, figures.max_concurrency, figures.kv_cache_bytes)
+    if all(figure is None for figure in told):
         return ()
-    parsed, refused = model_config(config), None
-    for round_ in possible_options(start, engine):
+    return _explained(ServedModel.of(config), tuple(possible_options(start, engine)), figures)
+
+
+@lru_cache(maxsize=64)
+def _explained(model: ServedModel, options: tuple[Options, ...], figures: Figures) -> tuple[Explained, ...]:
+    """As `explain`; a log that goes on asks the same again and again."""
+    refused = None
+    for tried in (options, in_flight_options(options)):
         found = []
-        for options in round_:
+        for one in tried:
             try:
-                model = read_model(parsed, options)
-                layout = lay_out(model, resolve(options, model)[0])
+                layers = model(one)
+                layout = lay_out(layers, resolve(one, layers)[0])
             except ConfigError as error:
                 refused = refused or error
                 continue
-            blocks = _blocks(layout, start, engine)
+            blocks = _blocks(layout, figures)
             if blocks is not None:
-                found.append(Explained(options, layout, blocks))
+                found.append(Explained(one, layout, blocks))
         if found:
             return tuple(found)
     raise refused or ConfigError(
-        f"a {parsed.architecture} of these dimensions does not print the log's figures: is it the model that is served?"
+        f"a {model.config.architecture} of these dimensions does not print the log's figures: is it the model served?"
     )
-
-
-def _tells_a_pool(engine: Capacity) -> bool:
-    figures = (engine.gpu_blocks, engine.kv_cache_tokens, engine.max_concurrency, engine.kv_cache_bytes)
-    return any(figure is not None for figure in figures)
 
 
 def fit_by_model(explained: tuple[Explained, ...], request: Request) -> Fit:
@@ -91,10 +115,10 @@ def _fit(explained: Explained, load: Workload) -> Fit:
     return Fit(Interval(low.concurrency, high.concurrency), how, usable_blocks=usable, request_blocks=each)
 
 
-def _blocks(layout: Layout, start: Start, engine: Capacity) -> Interval | None:
+def _blocks(layout: Layout, figures: Figures) -> Interval | None:
     """Block counts that give every printed figure; `None` where there is none."""
-    span = _by_figures(layout, engine)
-    by_bytes = _by_bytes(layout, start, engine)
+    span = _by_figures(layout, figures)
+    by_bytes = _by_bytes(layout, figures)
     if span is None or (by_bytes is not None and (by_bytes.high < span.low or span.high < by_bytes.low)):
         return None
     if by_bytes is None:
@@ -102,30 +126,28 @@ def _blocks(layout: Layout, start: Start, engine: Capacity) -> Interval | None:
     return Interval(max(span.low, by_bytes.low), min(span.high, by_bytes.high))
 
 
-def _by_figures(layout: Layout, engine: Capacity) -> Interval | None:
+def _by_figures(layout: Layout, figures: Figures) -> Interval | None:
     """Blocks by the printed block count, tokens and concurrency: each is monotonous in the number of blocks."""
     low, high = 1, _MOST_BLOCKS
-    if engine.gpu_blocks is not None:
-        low = high = engine.gpu_blocks
-    if engine.kv_cache_tokens is not None:
-        tokens = engine.kv_cache_tokens
+    if figures.gpu_blocks is not None:
+        low = high = figures.gpu_blocks
+    if figures.kv_cache_tokens is not None:
+        tokens = figures.kv_cache_tokens
         low = max(low, _first(lambda blocks: describe_pool(layout, blocks).tokens >= tokens))
         high = min(high, _first(lambda blocks: describe_pool(layout, blocks).tokens > tokens) - 1)
-    if engine.max_concurrency is not None and layout.serving.max_model_len is not None:
-        half = engine.rounding.get("max_concurrency", 0.0) + 1e-9
-        least, most = engine.max_concurrency - half, engine.max_concurrency + half
+    if figures.max_concurrency is not None and layout.serving.max_model_len is not None:
+        half = figures.concurrency_rounding + 1e-9
+        least, most = figures.max_concurrency - half, figures.max_concurrency + half
         low = max(low, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) >= least))
         high = min(high, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) > most) - 1)
     return Interval(low, high) if low <= high else None
 
 
-def _by_bytes(layout: Layout, start: Start, engine: Capacity) -> Interval | None:
-    """Blocks by the printed bytes of a rank, where they were measured and one stage holds all layers."""
-    declared = any(warning.code == "blocks-overridden" for warning in start.warnings)
-    if engine.kv_cache_bytes is None or declared or len(layout.stages) != 1 or not layout.bytes_per_block:
+def _by_bytes(layout: Layout, figures: Figures) -> Interval | None:
+    """Blocks by the printed bytes of a rank, where one stage holds all layers."""
+    if figures.kv_cache_bytes is None or len(layout.stages) != 1 or not layout.bytes_per_block:
         return None
-    half = engine.rounding.get("kv_cache_bytes", 0.0)
-    low, high = engine.kv_cache_bytes - half, engine.kv_cache_bytes + half
+    low, high = figures.kv_cache_bytes - figures.bytes_rounding, figures.kv_cache_bytes + figures.bytes_rounding
     return Interval(floor(low / layout.bytes_per_block), ceil(high / layout.bytes_per_block))
 
 

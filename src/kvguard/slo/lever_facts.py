@@ -1,22 +1,20 @@
 """What a report tells the search for levers: measured bytes, flags, and the model's layers where they are known."""
 
 from collections.abc import Mapping
-from functools import partial
 from math import floor
 from types import MappingProxyType
 from typing import Any
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache import workload as load
-from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.levers import Facts
-from kvguard.kvcache.model_config import model_config
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import one_kind_because
 from kvguard.slo.objectives import Workload
 from kvguard.slo.pools import Pools
+from kvguard.slo.served_model import ServedModel
 from kvguard.startup.report import Capacity, Start
 from kvguard.units import GIB, Interval
 
@@ -71,11 +69,12 @@ def _load(workload: Workload) -> load.Workload:
 
 def _of_model(explained: Explained, config: Mapping[str, object], weights: Interval | None) -> dict[str, Any]:
     """What the model's layers add: exact bytes of the pool, and the weights where no line tells them."""
-    parsed, layout = model_config(config), explained.layout
+    model, layout = ServedModel.of(config), explained.layout
+    parsed = model.config
     quantized = declared_method(parsed) in QUANTIZED_BITS
     page = layout.bytes_per_block
     found: dict[str, Any] = {
-        "read": partial(read_model, parsed),
+        "read": model,
         "options": explained.options,
         "one_kind_of_layer": len(layout.groups) == 1,
         "kv_cache_bytes": Interval(explained.blocks.low * page, explained.blocks.high * page),

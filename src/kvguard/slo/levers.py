@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from kvguard.kvcache import changes
@@ -30,6 +31,10 @@ _ONLY_BYTES = (
 )
 
 
+# a log that goes on asks the same again and again
+_suggest = lru_cache(maxsize=64)(changes.suggest)
+
+
 def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     """What would let a start begin that its memory refused: one request of its context, or as many as are asked."""
     if start.failure is None or start.failure.kind not in _MEMORY_FAILURES:
@@ -37,7 +42,7 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     facts = facts_of(start, None, None)
-    found = changes.suggest(facts, Target(wanted))
+    found = _suggest(facts, Target(wanted))
     length = facts.max_model_len
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
@@ -77,7 +82,7 @@ def summary_of(levers: Sequence[Lever]) -> str | None:
 def _at_length(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """Concurrency at max_model_len, of one engine."""
     engines = max(start.capacity.engines, 1) if check.objective == "min_total_concurrency" else 1
-    found = changes.suggest(facts_of(start, pools, slo.workload), Target(float(check.target) / engines))
+    found = _suggest(facts_of(start, pools, slo.workload), Target(float(check.target) / engines))
     unit = "requests" if engines == 1 else f"requests on each of {engines} engines"
     length = start.capacity.weakest.max_model_len
     return _told(start, found, lambda lever: _requests(lever, _of_length(lever, unit, length)))
@@ -109,7 +114,7 @@ def _scaled(
     scale = check.observed / facts.concurrency.low
     found = [
         lever
-        for lever in changes.suggest(facts, Target(float(check.target) / scale))
+        for lever in _suggest(facts, Target(float(check.target) / scale))
         if lever.flag != _LENGTH and (not only or all(flag in only for flag in lever.flag.split(" + ")))
     ]
 
@@ -124,7 +129,7 @@ def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None
     workload = slo.workload
     if workload is None or not workload.request_tokens:
         return ()
-    found = changes.suggest(facts_of(start, pools, workload), Target(float(check.target), of_workload=True))
+    found = _suggest(facts_of(start, pools, workload), Target(float(check.target), of_workload=True))
     unit = f"requests of {format_count(workload.request_tokens)} tokens"
     told = _told(start, found, lambda lever: _requests(lever, unit if lever.flag[0] == "-" else "of them"))
     return (*told, *_no_larger_pool(start, workload, check))
@@ -150,7 +155,7 @@ def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -
     facts = replace(facts_of(start, pools, whole), data_parallel_size=1)
     found = [
         lever
-        for lever in changes.suggest(facts, Target(1 / float(check.target), of_workload=True))
+        for lever in _suggest(facts, Target(1 / float(check.target), of_workload=True))
         if lever.flag not in ("--data-parallel-size", "--max-num-seqs")
     ]
     return _told(start, found, lambda lever: _requests(lever, "requests of the longest kind"))

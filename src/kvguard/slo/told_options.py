@@ -1,6 +1,6 @@
 """What a log tells the arithmetic: the serving flags of a start as `kvguard.kvcache` takes them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -30,27 +30,22 @@ _ARGUMENTS = (
 )
 
 
-def possible_options(start: Start, engine: Capacity) -> Iterator[tuple[Options, ...]]:
-    """The flags in force, in two rounds: what the log leaves open is varied, for its figures to decide.
+def possible_options(start: Start, engine: Capacity) -> Iterator[Options]:
+    """The flags in force, most likely first: what the log leaves open is varied, for its figures to decide.
 
-    The first round varies the version, the block size and the drafter, most likely first; the second, for models that
-    reserve for tokens in flight, also their number: its defaults depend on the device and on who starts the server.
+    Varied are the version, the block size and the drafter.
     """
-    first = tuple(
-        Options(**_told(start, engine), vllm_version=release, block_size=block_size, draft_layers=draft_layers)
-        for release, block_size, draft_layers in product(
-            _releases(start), _block_sizes(start, engine), _draft_layers(start)
-        )
-    )
-    yield first
-    yield tuple(
-        replace(options, max_num_batched_tokens=batched, async_scheduling=overlapped)
-        for options, batched, overlapped in product(first, _batches(start), _overlapping(first[0]))
-    )
+    for release, block_size, draft_layers in product(
+        _releases(start), _block_sizes(start, engine), _draft_layers(start)
+    ):
+        yield Options(**_told(start, engine), vllm_version=release, block_size=block_size, draft_layers=draft_layers)
 
 
-def _batches(start: Start) -> tuple[int, ...]:
-    return _BATCHES if start.max_num_batched_tokens is None else (start.max_num_batched_tokens,)
+def in_flight_options(possible: Sequence[Options]) -> Iterator[Options]:
+    """The same for models that reserve for tokens in flight: their number depends on the device and on the caller."""
+    batches = _BATCHES if possible[0].max_num_batched_tokens is None else (possible[0].max_num_batched_tokens,)
+    for options, batched, overlapped in product(possible, batches, _overlapping(possible[0])):
+        yield replace(options, max_num_batched_tokens=batched, async_scheduling=overlapped)
 
 
 def _overlapping(options: Options) -> tuple[bool | None, ...]:
@@ -75,7 +70,7 @@ def _told(start: Start, engine: Capacity) -> dict[str, Any]:
         "disable_hybrid_kv_cache_manager": start.arguments.get("disable_hybrid_kv_cache_manager") is True,
         "num_speculative_tokens": _speculative_tokens(start),
     }
-    told.update({name: start.arguments[name] for name in _ARGUMENTS if start.arguments.get(name) is not None})
+    told.update({name: value for name in _ARGUMENTS if isinstance(value := start.arguments.get(name), int | str)})
     return told
 
 
