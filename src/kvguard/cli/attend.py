@@ -93,8 +93,9 @@ def _listen(
         verdict = following.look(now)
         if answer is None:
             talk(verdict, now - began)
-            timed_out = timeout is not None and now - began >= timeout
-            if timed_out or following.has_settled(verdict, now):
+            overdue = timeout is not None and now - began >= timeout
+            timed_out = overdue and not following.answered
+            if overdue or following.has_settled(verdict, now):
                 answer = verdict
                 if gate is None:
                     on_answer(answer)

@@ -133,6 +133,11 @@ class Following:
         """Whether nothing more can come."""
         return all(source.status.state is State.ENDED for source in self.sources)
 
+    @property
+    def answered(self) -> bool:
+        """Whether the last look found the answer, settled or not."""
+        return self._answered_since is not None
+
     def has_settled(self, verdict: Verdict, now: float) -> bool:
         """Whether the answer is there and the log has fallen silent behind it: an old log may hold more starts."""
         if self._answered_since is None:
@@ -165,7 +170,7 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
             return Waited(verdict, timed_out=False)
         left = LONGEST_WAIT_S if timeout is None else began + timeout - now
         if left <= 0:
-            return Waited(verdict, timed_out=True)
+            return Waited(verdict, timed_out=not following.answered)
         following.wait(min(left, LONGEST_WAIT_S), now)
 
 
