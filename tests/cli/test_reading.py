@@ -70,11 +70,11 @@ def outcome(source: Script, until: Until, timeout: float | None = 30.0) -> tuple
 
 
 def test_an_answer_is_taken_once_the_log_is_silent_behind_it() -> None:
-    assert outcome(Script(READY, None), Until.READY) == (Outcome.PASS, False, 0.375)
+    assert outcome(Script(READY, None), Until.READY) == (Outcome.PASS, False, 0.5)
 
 
 def test_a_server_that_is_never_silent_is_waited_for_no_longer_than_some_seconds() -> None:
-    assert outcome(Script(READY, ACCESS), Until.READY) == (Outcome.PASS, False, 3.0)
+    assert outcome(Script(READY, ACCESS), Until.READY) == (Outcome.PASS, False, 3.125)
 
 
 def test_an_answer_that_has_not_settled_in_time_is_an_answer() -> None:
@@ -83,7 +83,7 @@ def test_an_answer_that_has_not_settled_in_time_is_an_answer() -> None:
 
 def test_the_capacity_alone_is_no_answer_to_ready() -> None:
     assert outcome(Script(ALLOCATED, None), Until.READY, timeout=2.0)[1:] == (True, 2.0)
-    assert outcome(Script(ALLOCATED, None), Until.CAPACITY, timeout=2.0) == (Outcome.PASS, False, 0.375)
+    assert outcome(Script(ALLOCATED, None), Until.CAPACITY, timeout=2.0) == (Outcome.PASS, False, 0.5)
 
 
 def test_a_new_start_behind_the_answer_takes_it_back() -> None:
