@@ -171,6 +171,13 @@ def test_what_no_part_explains_is_shown_in_bytes() -> None:
     assert found.causes[0] == "KV cache −1.00 GiB (−20 %): unexplained −1.00 GiB"
 
 
+def test_another_card_is_named() -> None:
+    small = new(memory=parts(total_gpu=22.05, usable=19.84), weakest=figures(kv_cache_bytes=3.47 * GIB))
+    large = replace(OLD, memory=parts(total_gpu=24, usable=21.6))
+    assert "another card: 24.00 GiB → 22.05 GiB of device memory" in difference(large, small).causes
+    assert difference(large, small).causes[0].startswith("KV cache −1.53 GiB (−31 %): memory that vLLM may use −1.76")
+
+
 def test_weights_and_non_torch_memory_are_joined_where_one_side_prints_them_so() -> None:
     joined = replace(
         new(vllm_version="0.27.1"), memory=parts(consumed=15.3, activation_peak=2.0, cuda_graphs_estimated=0.7)

@@ -18,6 +18,7 @@ RULES: tuple[Callable[[Evidence], str | None], ...] = (
     memory_causes.refused,
     memory_causes.recovered,
     memory_causes.cache_moved,
+    memory_causes.card,
     memory_causes.graphs_counted,
     meaning_causes.tokens_redefined,
     meaning_causes.tokens_follow_length,

@@ -6,6 +6,8 @@ from kvguard.slo.baselines.evidence import Evidence, arrow, factor, signed_bytes
 from kvguard.startup.report import FailureKind
 from kvguard.units import GIB, format_bytes, format_count
 
+_SAME_CARD = 0.01
+"""Drivers and reserved memory make two cards of one model differ by less than this share."""
 NOTABLE_GRAPHS = GIB
 """Gap between the CUDA graphs' estimate and what they took from which it is worth a sentence."""
 
@@ -81,6 +83,14 @@ def _one_sided(budget: BudgetChange) -> str:
         if named:
             notes.append(f"not told {when}: {named}")
     return f" ({'; '.join(notes)})" if notes else ""
+
+
+def card(evidence: Evidence) -> str | None:
+    """Another device under the same deployment."""
+    old, new = (side.memory.get("total_gpu") for side in (evidence.pair.old, evidence.pair.new))
+    if old is None or new is None or abs(new.low - old.low) <= old.low * _SAME_CARD:
+        return None
+    return f"another card: {format_bytes(old.low)} → {format_bytes(new.low)} of device memory"
 
 
 def graphs_counted(evidence: Evidence) -> str | None:
