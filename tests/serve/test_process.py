@@ -111,7 +111,7 @@ def test_an_address_that_is_none_is_told_in_one_line(address: str) -> None:
 
 
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
-    assert refused("--log", str(tmp_path)) == (2, f"kvguard: {tmp_path}: is a directory: name the log in it\n")
+    assert refused("--log", str(tmp_path)) == (2, f"kvguard: {tmp_path}: is a directory: name the log file in it\n")
 
 
 def test_a_missing_token_file_is_told_in_one_line(tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
-"""Drive a source by hand: time is a number, and a look is a method call."""
+"""Drive a source: by hand, where time is a number and a look is a method call, or to its end as it comes."""
 
-from kvguard.sources.source import Boundary, Chunk, Source, SourceEvent, StateChange
+import time
+from collections.abc import Iterator, Sequence
+
+from kvguard.sources.source import Boundary, Chunk, Source, SourceEvent, State, StateChange
+from kvguard.sources.wait import wait
 
 
 class Following:
@@ -35,3 +39,12 @@ def told(events: list[SourceEvent]) -> str:
 def boundaries(events: list[SourceEvent]) -> list[str]:
     """The kinds of the boundaries among events."""
     return [event.kind.value for event in events if isinstance(event, Boundary)]
+
+
+def arrivals(source: Source, tick: float = 1.0) -> Iterator[Sequence[SourceEvent]]:
+    """What a source has to say, as it comes, until it has ended; empty at least every `tick` seconds."""
+    while True:
+        yield source.poll(time.monotonic())
+        if source.status.state is State.ENDED:
+            return
+        wait(source, tick, time.monotonic())

@@ -1,6 +1,5 @@
-"""Bytes piped in, and the two ways to wait for them."""
+"""Bytes piped in, and waiting for them."""
 
-import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from kvguard.errors import SourceError
 from kvguard.sources.pipe import PipeSource
 from kvguard.sources.source import Chunk, SourceEvent, State
-from kvguard.sources.wait import arrivals, arrivals_in_loop
+from tests.sources.following import arrivals
 
 
 @pytest.fixture
@@ -77,28 +76,12 @@ def test_driving_it_to_its_end(source: PipeSource, fifo: Path) -> None:
         next(steps)
 
 
-def test_driving_it_in_an_event_loop(source: PipeSource, fifo: Path) -> None:
-    async def drive() -> list[SourceEvent]:
-        told: list[SourceEvent] = []
-        with fifo.open("wb", buffering=0) as writer:
-            writer.write(b"one\n")
-            asyncio.get_running_loop().call_later(0.01, lambda: (writer.write(b"two\n"), writer.close()))
-            async for events in arrivals_in_loop(source):
-                told += events
-        return told
-
-    assert text(asyncio.run(drive())) == b"one\ntwo\n"
-
-
 @pytest.mark.parametrize("place", ["file", "/dev/null"])
-def test_what_an_event_loop_cannot_wait_for_is_read_at_once(tmp_path: Path, place: str) -> None:
+def test_what_cannot_be_waited_for_is_read_at_once(tmp_path: Path, place: str) -> None:
     path = tmp_path / "redirected"
     path.write_bytes(b"one\n")
     source = PipeSource(str(path) if place == "file" else place)
-
-    async def drive() -> bytes:
-        return text([event async for events in arrivals_in_loop(source) for event in events])
-
     assert source.fileno() is None
-    assert asyncio.run(drive()) == (b"one\n" if place == "file" else b"")
+    told = text([event for events in arrivals(source) for event in events])
+    assert told == (b"one\n" if place == "file" else b"")
     source.close()

@@ -13,8 +13,7 @@ from kvguard.guard import Guard, judge
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.sources.blocks import STDIN, describe_os_error, read_blocks
-from kvguard.sources.file import FileSource
-from kvguard.sources.pipe import PipeSource
+from kvguard.sources.opening import followed
 from kvguard.sources.source import Boundary, Chunk, Source, State
 from kvguard.sources.wait import wait
 from kvguard.startup.report import Phase
@@ -74,7 +73,7 @@ def follow(
     """Judge logs as they grow, until the answer is there, every log has ended, or the time has run out.
 
     Args:
-        names: files, which may appear later, named pipes, or `-`.
+        names: files, which may appear later, pods' logs (`pod:…`), named pipes, or `-`.
         slo: what is asked; until `ready`, a start that is not ready yet is not known to be good.
         until: what is waited for; an objective that is missed already ends it as well.
         timeout: in seconds; `None` waits for ever.
@@ -82,8 +81,8 @@ def follow(
         clock: a steady clock, in seconds.
 
     Raises:
-        SourceError: a pipe cannot be opened.
-        ConfigError: stdin is named twice.
+        SourceError: a log cannot be opened, and will not mend itself.
+        ConfigError: stdin is named twice, or a pod's log cannot be meant.
     """
     _only_once(names)
     asked = replace(slo, require_ready=True) if until is Until.READY else slo
@@ -199,12 +198,9 @@ def is_answered(verdict: Verdict, until: Until) -> bool:
 
 def _source(name: str) -> Source:
     path = Path(name)
-    if name == STDIN or path.is_fifo():
-        return PipeSource(name)
-    if path.is_dir() or (path.exists() and not os.access(path, os.R_OK)):
-        error = IsADirectoryError(errno.EISDIR, "") if path.is_dir() else PermissionError(errno.EACCES, "")
-        raise SourceError(describe_os_error(name, error))  # that will not mend itself; a missing file may yet appear
-    return FileSource(name)
+    if path.is_file() and not os.access(path, os.R_OK):  # nobody will mend that while a pipeline waits
+        raise SourceError(describe_os_error(name, PermissionError(errno.EACCES, "")))
+    return followed(name)
 
 
 def _only_once(names: Sequence[str]) -> None:

@@ -16,7 +16,6 @@ from kvguard.cli.objective_flags import add_objective_flags, slo_from
 
 if TYPE_CHECKING:
     from kvguard.serve.sidecar import Sink
-    from kvguard.sources.source import Source
 
 DEFAULT_LISTEN = ":9400"
 TERMINATION_LOG = Path("/dev/termination-log")
@@ -27,8 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log",
         required=True,
-        metavar="PATH",
-        help="the log to follow from its beginning: a file (it may appear later), a named pipe, or - for stdin",
+        metavar="LOG",
+        help="the log to follow from its beginning: a file (it may appear later), pod:NAMESPACE/NAME/CONTAINER, "
+        "pod:self/CONTAINER, a named pipe, or - for stdin",
     )
     parser.add_argument(
         "--listen",
@@ -63,11 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.serve.listening import listen
     from kvguard.serve.sidecar import Clocks, Sidecar
     from kvguard.serve.slo_file import SloFile
+    from kvguard.sources.opening import followed
 
     token = TokenFile(arguments.token_file) if arguments.token_file else None
     clocks = Clocks(time.monotonic, time.time)
     slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
-    source = _source(arguments.log)
+    source = followed(arguments.log)
     with listen(arguments.listen) as listening:
         from kvguard.serve.server import serve
 
@@ -106,20 +107,3 @@ def _sinks(arguments: argparse.Namespace) -> "list[Sink]":
     if arguments.record:
         sinks.append(RecordFile(arguments.record, time.time, complain))
     return sinks
-
-
-def _source(name: str) -> "Source":
-    """The source of a log that may appear later, and be unreadable for a while; a directory will never be one.
-
-    Raises:
-        SourceError: a directory.
-    """
-    from kvguard.errors import SourceError
-    from kvguard.sources.blocks import STDIN
-    from kvguard.sources.file import FileSource
-    from kvguard.sources.pipe import PipeSource
-
-    path = Path(name)
-    if path.is_dir():
-        raise SourceError(f"{name}: is a directory: name the log in it")
-    return PipeSource(name) if name == STDIN or path.is_fifo() else FileSource(name)

@@ -2,7 +2,8 @@
 
 A source is pulled: `poll(now)` does a bounded piece of work and never waits, so that one loop can serve probes and
 read a log that grows faster than it can be read. `now` is `time.monotonic()` or a test's own number; nothing here
-asks a clock. Whoever drives a source waits in between: until `fileno()` is readable, or until `delay(now)` has passed.
+asks a clock. Whoever drives a source waits in between (`wait.wait`, or a loop of its own): until `fileno()` is
+readable, or until `delay(now)` has passed.
 """
 
 from collections.abc import Sequence

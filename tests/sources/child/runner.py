@@ -5,7 +5,7 @@ import sys
 
 from kvguard.sources.child.command import ChildSource
 from kvguard.sources.child.signals import FORWARDED, ForwardedSignals
-from kvguard.sources.wait import arrivals
+from tests.sources.following import arrivals
 
 if __name__ == "__main__":
     for number in FORWARDED:  # whoever runs the tests may ignore some

@@ -12,7 +12,8 @@ import pytest
 from kvguard.errors import SourceError
 from kvguard.sources.child.command import ChildSource
 from kvguard.sources.source import Chunk, SourceEvent, State
-from kvguard.sources.wait import arrivals, wait
+from kvguard.sources.wait import wait
+from tests.sources.following import arrivals
 
 Start = Callable[..., ChildSource]
 
