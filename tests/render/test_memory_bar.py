@@ -44,6 +44,19 @@ def test_what_the_log_does_not_name_is_shown_as_such() -> None:
     }
 
 
+def test_a_budget_that_is_not_printed_follows_from_the_utilization() -> None:
+    memory = Memory(total_gpu=80 * GIB, utilization=0.9, non_torch=GIB, kv_cache=50 * GIB)
+
+    expected = {"non-torch": 1.0, "not itemised": 21.0, "KV cache": 50.0, "outside the budget": 8.0}
+    assert named(memory_parts(start(memory))) == expected
+
+
+def test_without_a_budget_the_rest_of_the_gpu_is_not_itemised() -> None:
+    memory = Memory(total_gpu=80 * GIB, weights=30 * GIB, kv_cache=40 * GIB)
+
+    assert named(memory_parts(start(memory))) == {"weights": 30.0, "not itemised": 10.0, "KV cache": 40.0}
+
+
 def test_weights_and_non_torch_in_one_figure_stay_one_part() -> None:
     memory = Memory(consumed=30 * GIB, activation_peak=2 * GIB, cuda_graphs_estimated=GIB, kv_cache=38 * GIB)
     parts = memory_parts(start(memory, Capacity(weights_bytes=29 * GIB)))

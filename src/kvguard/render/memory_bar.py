@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
-from kvguard.render.memory_parts import PartKind, memory_parts
+from kvguard.render.memory_parts import PartKind, memory_budget, memory_parts
 from kvguard.startup.report import Start
 from kvguard.units import format_bytes
 
@@ -60,7 +60,8 @@ def _title(start: Start) -> str:
     if memory.total_gpu is None:
         return f"{title}, as far as the log names it"
     utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
-    if utilization is None or memory.usable is None:
+    budget = memory_budget(memory)
+    if utilization is None or budget is None:
         return f"{title}: {format_bytes(memory.total_gpu)}"
-    budget = format_bytes(memory.usable)
-    return f"{title}: {format_bytes(memory.total_gpu)}, of which {budget} for vLLM (utilization {utilization:g})"
+    share = f"{format_bytes(budget)} for vLLM (utilization {utilization:g})"
+    return f"{title}: {format_bytes(memory.total_gpu)}, of which {share}"

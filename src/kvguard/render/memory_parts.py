@@ -54,15 +54,25 @@ def _taken(memory: Memory, weights: int | None) -> list[tuple[str, int | None]]:
     return [*named, ("activation peak", memory.activation_peak), ("CUDA graphs", memory.cuda_graphs_estimated)]
 
 
+def memory_budget(memory: Memory) -> float | None:
+    """What vLLM may take of the GPU: as printed, or its share of the whole; `None` where the log does not say."""
+    if memory.usable is not None or memory.total_gpu is None or memory.utilization is None:
+        return memory.usable
+    return memory.total_gpu * memory.utilization
+
+
 def _unnamed(memory: Memory, inside: float) -> list[Part]:
-    """What the budget holds beyond the parts that the log names."""
-    if memory.usable is None or memory.usable - inside <= NOISE_BYTES:
+    """What the budget (the whole GPU, where no budget is known) holds beyond the parts that the log names."""
+    budget = memory_budget(memory)
+    whole = memory.total_gpu if budget is None else budget
+    if whole is None or whole - inside <= NOISE_BYTES:
         return []
-    return [Part("not itemised", PartKind.UNNAMED, memory.usable - inside)]
+    return [Part("not itemised", PartKind.UNNAMED, whole - inside)]
 
 
 def _outside(memory: Memory) -> list[Part]:
     """What `gpu_memory_utilization` leaves: room for others, and for CUDA graphs where vLLM did not plan for them."""
-    if memory.total_gpu is None or memory.usable is None or memory.total_gpu <= memory.usable:
+    budget = memory_budget(memory)
+    if memory.total_gpu is None or budget is None or memory.total_gpu <= budget:
         return []
-    return [Part("outside the budget", PartKind.OUTSIDE, memory.total_gpu - memory.usable)]
+    return [Part("outside the budget", PartKind.OUTSIDE, memory.total_gpu - budget)]
