@@ -98,26 +98,32 @@ _BOUNDS: Mapping[Bound, Callable[[float, float], bool]] = MappingProxyType(
 def _reason(objective: Objective, observation: Observation, outcome: Outcome) -> str:
     if observation.missing is not None:
         return f"{observation.subject} is unknown: {observation.missing}"
-    unit = objective.kind.unit
     interval = observation.interval
     if observation.kind is CheckKind.COMPUTED and interval is not None and not interval.is_exact:
         sentence = _interval_reason(objective, observation, interval, outcome)
     else:
         value = observation.value if observation.value is not None else 0
-        observed, target = format_apart(value, objective.target, unit)
-        phrase = _PHRASES[objective.kind.bound, outcome]
-        sentence = phrase.format(subject=observation.subject, observed=observed, target=target.removesuffix(f" {unit}"))
+        observed, target = format_apart(value, objective.target, objective.kind.unit)
+        sentence = _sentence(objective, observation, outcome, observed, target)
     return f"{sentence} ({observation.note})" if observation.note else sentence
 
 
 def _interval_reason(objective: Objective, observation: Observation, interval: Interval, outcome: Outcome) -> str:
-    low, high = format_apart(interval.low, interval.high, objective.kind.unit)
-    between = f"between {low.removesuffix(f' {objective.kind.unit}')} and {high}"
+    unit = objective.kind.unit
+    low, high = format_apart(interval.low, interval.high, unit)
+    between = f"between {low.removesuffix(f' {unit}')} and {high}"
     if outcome is Outcome.UNKNOWN:
-        target = format_quantity(objective.target, objective.kind.unit)
+        target = format_quantity(objective.target, unit)
         return f"{observation.subject} is {between}, so that it cannot be told whether it meets {target}"
-    phrase = _PHRASES[objective.kind.bound, outcome]
-    target = format_apart(_worst_end(objective, interval), objective.target, objective.kind.unit)[1]
-    bare = target.removesuffix(f" {objective.kind.unit}")
-    sentence = phrase.format(subject=observation.subject, observed=between, target=bare)
+    target = format_apart(_worst_end(objective, interval), objective.target, unit)[1]
+    sentence = _sentence(objective, observation, outcome, between, target)
     return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence
+
+
+def _sentence(objective: Objective, observation: Observation, outcome: Outcome, observed: str, target: str) -> str:
+    """What was found and what was asked; a counted thing is named once."""
+    subject, unit = observation.subject, f" {objective.kind.unit}"
+    named = objective.kind.unit and objective.kind.unit in subject
+    shown = observed.removesuffix(unit).removesuffix(unit.removesuffix("s")) if named else observed
+    phrase = _PHRASES[objective.kind.bound, outcome]
+    return phrase.format(subject=subject, observed=shown, target=target.removesuffix(unit))

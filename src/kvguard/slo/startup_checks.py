@@ -94,7 +94,7 @@ def _kv_cache_dtype(start: Start, _target: object) -> Observation:
 
 def _engines(start: Start, target: float | str) -> Observation:
     """Engines that reported. Silent ones are unknown, unless the log itself declares another number than asked."""
-    subject, reported = "number of engines", start.capacity.engines
+    subject, reported = "the number of engines", start.capacity.engines
     declared = start.capacity.engines_expected if start.data_parallel_size is not None else None
     elsewhere = start.data_parallel_size == target
     if reported == target or reported > float(target) or (declared not in (None, target) and not elsewhere):
