@@ -25,6 +25,7 @@ MAX_OPTIONAL = 12
 MAX_FIGURE = 40
 """Characters of a captured figure: longer ones are no numbers."""
 Items = Sequence[tuple[Any, Any]]
+_REFUSED = (op.AT, op.GROUPREF, op.GROUPREF_EXISTS)
 _ALPHABET = frozenset(chr(code) for code in range(9, 0x250)) | frozenset("–—…█▄▀│·×’“”")
 
 
@@ -110,7 +111,7 @@ def _item(item: tuple[Any, Any], follow: frozenset[str]) -> Iterable[str]:
     elif kind is op.BRANCH:
         for branch in value[1]:
             yield from _sequence(branch, follow)
-    elif kind in (op.AT, op.GROUPREF, op.GROUPREF_EXISTS):
+    elif kind in _REFUSED:
         yield "anchors and references to groups are not needed: patterns are matched whole"
 
 
@@ -156,7 +157,7 @@ def _first(kind: Any, value: Any) -> tuple[frozenset[str], bool]:
         return frozenset().union(*(_begins(branch, frozenset()) for branch in branches)), any(
             _may_be_empty(branch) for branch in branches
         )
-    if kind in (op.ASSERT, op.ASSERT_NOT, op.AT):
+    if kind in (op.ASSERT, op.ASSERT_NOT, *_REFUSED):
         return frozenset(), True
     return characters_of(kind, value), False
 
