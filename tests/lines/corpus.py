@@ -1,9 +1,11 @@
 """The annotated samples under `fixtures/logs`: what each raw line must tell, one file a row of a table."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 LINES = FIXTURES / "logs" / "lines"
@@ -52,3 +54,14 @@ def _of_file(file: Path) -> Iterator[Sample]:
             yield Sample(file, index + 2, about, json.loads(line.removeprefix(EXPECT)), raw[index + 1])
         elif line.startswith("# "):
             about = line.removeprefix("# ")
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """The entries of what vLLM prints, release by release."""
+    entries: list[dict[str, Any]] = json.loads((FIXTURES / "catalogue.json").read_text(encoding="utf-8"))
+    return entries
+
+
+def lines_of(entry: dict[str, Any]) -> list[str]:
+    """The physical lines of an entry's example."""
+    return [line for line in re.split(r"[\n\r]", entry["example"]) if line]

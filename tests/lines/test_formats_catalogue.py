@@ -1,7 +1,5 @@
 """The catalogue of what vLLM prints, release by release, against the table: every line, every figure, every range."""
 
-import json
-import re
 from typing import Any
 
 import pytest
@@ -9,14 +7,10 @@ import pytest
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.samples import hits
 from kvguard.units import GIB
-from tests.lines.corpus import FIXTURES
+from tests.lines.corpus import catalogue, lines_of
 from tests.lines.test_formats_corpus import SAMPLES, numbers
 
-ENTRIES = [
-    entry
-    for entry in json.loads((FIXTURES / "catalogue.json").read_text(encoding="utf-8"))
-    if entry["signal"] != "prefix"
-]
+ENTRIES = [entry for entry in catalogue() if entry["signal"] != "prefix"]
 FIELDS: dict[str, tuple[str, ...]] = {
     "activation_gib": ("activation_peak_bytes",),
     "available_gib": ("available_bytes",),
@@ -70,10 +64,6 @@ NOT_TOLD_BY = {
     "cfg-engine-banner-noversion": {"quantization"},  # "None" is left out
 }
 SCALES = {"gib": GIB, "pct": 0.01}
-
-
-def lines_of(entry: dict[str, Any]) -> list[str]:
-    return re.split(r"[\n\r]", entry["example"])
 
 
 def told_by(entry: dict[str, Any]) -> dict[str, list[Any]]:

@@ -128,18 +128,18 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-brackets",
-        r"\[(?P<file>[\w./-]++\.py):\d++\]:? ?",
+        r"\[(?P<file>[\w./-]{1,80}?\.py):\d++\]:? ?",
         Trust.RAW,
         "handlers that print the source line in brackets behind their own prefix",
     ),
     _logger(
         "loguru",
-        rf"\| {LEVEL} *+\| (?P<file>[\w.]++):[\w<>]++:\d++ - ",
+        rf"(?:\| )?{LEVEL} *+\| (?P<file>[\w.]++):[\w<>]++:\d++ - ",
         Trust.RECORD,
         "loguru, after its timestamp",
     ),
     _logger(
-        "fastchat", rf"\| (?:{_LEVELS}) *+\| [\w.]++ \| ", Trust.RAW, "FastChat, around whatever its worker prints"
+        "fastchat", rf"(?:\| )?(?:{_LEVELS}) *+\| [\w.]++ \| ", Trust.RAW, "FastChat, around whatever its worker prints"
     ),
     _logger(
         "glog",
@@ -162,7 +162,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _envelope("kubectl-prefix", r"\[pod/(?P<container>[^\]\s]++)\] ", "kubectl logs --prefix"),
     _envelope(
         "stern",
-        rf"(?P<container>[a-z0-9][a-z0-9.-]*+-[a-z0-9]{{4,10}} [a-z0-9-]++) (?=\([A-Z]|(?:{_LEVELS})\b|\d{{4}}-)",
+        rf"(?P<container>[a-z0-9.]++(?:-[a-z0-9.]++){{2,}} [a-z0-9-]++) (?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
         "stern: pod and container",
     ),
     _envelope("compose", rf"{CONTAINER} *+[|¦](?: |$)", "docker compose, overmind, foreman", ambiguous=True),
