@@ -17,8 +17,8 @@ def observe_runtime(key: str, runtime: Runtime) -> Observation:
     if runtime.samples == 0:
         return unknown(subject, _NO_LOAD, _SHOW_LOAD)
     if value is None:
-        return unknown(subject, f"none of the {runtime.samples} stats lines tells it", _BY_METRICS.get(key))
-    return printed(subject, value, runtime.place, note=f"in {runtime.samples} stats lines")
+        return unknown(subject, f"no stats line of {runtime.samples} tells it", _BY_METRICS.get(key))
+    return printed(subject, value, runtime.place, note=f"in {runtime.samples} stats line{'s' * (runtime.samples > 1)}")
 
 
 _INDICATORS: Mapping[str, tuple[str, Callable[[Runtime], float | None]]] = MappingProxyType(
