@@ -67,6 +67,8 @@ class Origin:
     """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
     container: str | None = None
     """The container that printed it, where the log interleaves several and names them."""
+    text: str | None = None
+    """The message as printed, without what stands before it; a wrapped one in one piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

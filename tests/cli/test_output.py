@@ -28,6 +28,7 @@ def test_every_format_goes_to_its_place(tmp_path: Path, capsys: Capture) -> None
         "markdown": "### ❌ kv",
         "junit": "<?xml ve",
         "github": "::error ",
+        "html": "<!doctyp",
     }
 
 
@@ -56,7 +57,7 @@ def test_a_steps_summary_is_added_to(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (["--format", "yaml"], "--format yaml: no such format; there are text, json, markdown, junit, github"),
+        (["--format", "yaml"], "--format yaml: no such format; there are text, json, markdown, junit, github, html"),
         (["--format", "json="], "--format json=: a file name belongs behind the ="),
         (["--format", "text", "--format", "json"], "--format json: two formats go to stdout: write --format json=FILE"),
         (["--format", "json=/nowhere/x.json"], "/nowhere/x.json: its folder does not exist: make it first"),

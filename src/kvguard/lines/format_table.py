@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, match, may_continue
@@ -29,7 +30,7 @@ class FormatTable:
         """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""
         for text in candidates:
             for row in self.rows:
-                if row.literal in text and (events := match(row, text, origin)) is not None:
+                if row.literal in text and (events := match(row, text, replace(origin, text=text))) is not None:
                     return events
         return None
 

@@ -12,6 +12,19 @@ from kvguard.render.text import render_report, render_verdict
 from kvguard.slo.verdict import Verdict
 from kvguard.startup.report import CapacityReport
 
+
+def _page(verdict: Verdict, _terminal: Terminal) -> str:
+    from kvguard.render.html import render_html  # a dozen modules that the other formats do without
+
+    return render_html(verdict)
+
+
+def _report_page(report: CapacityReport, _terminal: Terminal) -> str:
+    from kvguard.render.html import render_html_report
+
+    return render_html_report(report)
+
+
 Renderer = Callable[[Verdict, Terminal], str]
 
 RENDERERS: Mapping[str, Renderer] = MappingProxyType(
@@ -21,6 +34,7 @@ RENDERERS: Mapping[str, Renderer] = MappingProxyType(
         "markdown": render_markdown,
         "junit": render_junit,
         "github": render_github,
+        "html": _page,
     }
 )
 """Every format of a verdict."""
@@ -29,6 +43,7 @@ REPORT_RENDERERS: Mapping[str, Callable[[CapacityReport, Terminal], str]] = Mapp
     {
         "text": render_report,
         "json": lambda report, terminal: render_json(report_document(report)),
+        "html": _report_page,
     }
 )
 """The formats of a report that nobody judged."""

@@ -69,7 +69,7 @@ def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict
         "starts": report.starts,
         "history": [_summary(start, report, outcome) for start in report.history],
         "start": _start(report.start, warnings) if report.start else None,
-        "lines": {fact: _place(place) for fact, place in report.start.lines.items()} if report.start else {},
+        "lines": _lines(report.start) if report.start else {},
         "unrecognized": [{"text": line.text, **_place(line.place)} for line in report.unrecognized],
         "log": _flat(report.counts),
     }
@@ -104,7 +104,18 @@ def _summary(summary: StartSummary, report: CapacityReport, newest: Outcome | No
 
 
 def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
-    nested = {"capacity", "engines", "memory", "timings", "runtime", "failure", "warnings", "missing", "lines"}
+    nested = {
+        "capacity",
+        "engines",
+        "memory",
+        "timings",
+        "runtime",
+        "failure",
+        "warnings",
+        "missing",
+        "lines",
+        "quotes",
+    }
     budget = probe_budget(start.timings)
     return {
         **_flat(start, *nested, "first_place", "last_place", "arguments", *_OF_THE_MOMENT),
@@ -123,6 +134,10 @@ def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
         "first_line": _place(start.first_place),
         "last_line": _place(start.last_place),
     }
+
+
+def _lines(start: Start) -> dict[str, Any]:
+    return {fact: {**_place(place), "text": start.quotes.get(place.line)} for fact, place in start.lines.items()}
 
 
 def _capacity(capacity: Capacity) -> dict[str, Any]:

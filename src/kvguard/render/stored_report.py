@@ -75,7 +75,12 @@ def _start(document: Any, lines: Mapping[str, Any], name: str) -> Start:
         first_place=_place(_mapping(document, "first_line", name), name),
         last_place=_place(_mapping(document, "last_line", name), name),
         lines={fact: _required_place(place, name) for fact, place in lines.items()},
+        quotes=_quotes(lines),
     )
+
+
+def _quotes(lines: Mapping[str, Any]) -> dict[int, str]:
+    return {place["line"]: place["text"] for place in lines.values() if isinstance(place.get("text"), str)}
 
 
 def _capacity(document: Any, name: str) -> Capacity:

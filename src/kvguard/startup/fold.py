@@ -8,6 +8,7 @@ from collections import deque
 
 from kvguard import events
 from kvguard.events import Event, Origin
+from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import elapsed
 from kvguard.startup import boundaries, failures
 from kvguard.startup.expected import missing_reports
@@ -34,6 +35,25 @@ ANYBODYS = frozenset(
     }
 )
 """Formats of lines that any Python server prints."""
+QUOTED = (
+    events.WeightsLoaded,
+    events.KvCacheMemory,
+    events.KvCacheSize,
+    events.MaxConcurrency,
+    events.BlocksAllocated,
+    events.BlocksCounted,
+    events.BlocksOverridden,
+    events.BlockSizeSet,
+    events.ContextReduced,
+    events.MemoryProfiled,
+    events.CudaGraphMemory,
+    events.EngineInitialized,
+    events.ServerReady,
+)
+"""What is kept word for word: messages about figures. The arguments may hold secrets, and fill a page."""
+MAX_QUOTES = 256
+"""Of one start: each of 64 engines and ranks prints four."""
+LONGEST_QUOTE = 400
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
 _ENDED = (Phase.FAILED, Phase.STOPPED)
 
@@ -159,8 +179,13 @@ class StartupFold:
         state.of_vllm |= event.format not in ANYBODYS or origin.role not in (events.Role.OTHER, events.Role.UNTAGGED)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
+        self._quote(state, event)
         if not self._ends(state, event):
             self._goes_on(state, event, now)
+
+    def _quote(self, state: StartState, event: Event) -> None:
+        if isinstance(event, QUOTED) and event.origin.text is not None and len(state.quotes) < MAX_QUOTES:
+            state.quotes.setdefault(event.origin.line, redact(event.origin.text)[:LONGEST_QUOTE])
 
     def _date(self, state: StartState, origin: Origin) -> None:
         if state.began is None:

@@ -211,6 +211,8 @@ class Start:
     """When the newest line that told something came, by the same clock."""
     lines: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     """Where each fact stands, by its name in the report."""
+    quotes: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What those lines say that tell a figure, word for word, by the line's number; secrets are masked."""
 
 
 @dataclass(frozen=True, slots=True)

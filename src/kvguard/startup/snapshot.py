@@ -87,6 +87,7 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         began_clock=state.began_clock,
         latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
+        quotes=MappingProxyType({line: text for line, text in state.quotes.items() if line in set(lines.values())}),
     )
 
 

@@ -124,6 +124,8 @@ class StartState:
     peaks: dict[str, float] = field(default_factory=dict)
     peak_line: int | None = None
     preemptions: int | None = None
+    quotes: dict[int, str] = field(default_factory=dict)
+    """Messages that told a figure, by their line."""
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 

@@ -35,9 +35,10 @@ _ROOM_PER_LETTER = 0.0125
 def drawing(
     stretches: list[Stretch], marks: list[Mark], whole: float, label: str, height: int = HEIGHT, gap: float = 0
 ) -> Markup:
-    """Stretches and marks over `whole`; `label` says in one sentence what a look at it tells.
+    """Stretches and marks over `whole`.
 
     Args:
+        label: says in one sentence what a look at it tells; empty where the figure stands right beside it.
         gap: pixels left between two stretches.
     """
     top = TOP if marks else 0
@@ -48,8 +49,9 @@ def drawing(
         class_="bar",
         width="100%",
         height=top + height + (4 if marks else 0),
-        role="img",
-        aria_label=label,
+        role="img" if label else None,
+        aria_label=label or None,
+        aria_hidden=None if label else "true",
     )
 
 

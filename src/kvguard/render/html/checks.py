@@ -6,7 +6,6 @@ from kvguard.render.quantities import show_observed, show_target
 from kvguard.render.start_facts import place_of
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
-from kvguard.startup.report import CapacityReport
 
 _STAGE_NOTES = {Stage.RUNTIME: "load: shown, never gates", Stage.WORKLOAD: "", Stage.STARTUP: "", Stage.REGRESSION: ""}
 _ENOUGH = {True: "enough alone", False: "not enough alone", None: ""}
@@ -24,16 +23,18 @@ def checks_section(verdict: Verdict) -> Markup | None:
         element(
             "table",
             element("thead", head),
-            element("tbody", [_row(check, verdict.report) for check in verdict.checks]),
+            element("tbody", [_row(check, verdict) for check in verdict.checks]),
             class_="checks stacked",
         ),
         aria_labelledby="checks",
     )
 
 
-def _row(check: CheckResult, report: CapacityReport) -> Markup:
+def _row(check: CheckResult, verdict: Verdict) -> Markup:
     note = _STAGE_NOTES[check.stage]
-    said = [check.reason if check.outcome is not Outcome.PASS else "", check.remedy or ""]
+    headline = verdict.reasons[0].message if verdict.reasons else ""
+    told = check.outcome is Outcome.PASS or check.reason == headline  # the headline stands at the top of the page
+    said = [] if told else [check.reason, check.remedy]
     name = element(
         "th",
         element("code", check.objective),
@@ -45,7 +46,7 @@ def _row(check: CheckResult, report: CapacityReport) -> Markup:
         ("outcome", outcome_mark(check.outcome)),
         ("observed", show_observed(check)),
         ("asked for", show_target(check)),
-        ("where", place_of(check.place, report)),
+        ("where", place_of(check.place, verdict.report)),
     )
     return element("tr", name, [element("td", text, data_title=title) for title, text in cells if text])
 
@@ -55,10 +56,20 @@ def levers_section(verdict: Verdict) -> Markup | None:
     levers = list(dict.fromkeys([*verdict.levers, *(one for check in verdict.checks for one in check.levers)]))
     if not levers:
         return None
+    reckoned = sorted((one for one in levers if one.enough is not None), key=lambda one: not one.enough)
+    open_ones = [one for one in levers if one.enough is None]
+    more = element(
+        "details",
+        element("summary", f"{len(open_ones)} more, of which the log does not tell whether they are enough"),
+        element("ul", [_lever(lever) for lever in open_ones], class_="levers"),
+        id="more-levers",
+        open=not reckoned,
+    )
     return element(
         "section",
         element("h2", "What would help", id="levers"),
-        element("ul", [_lever(lever) for lever in levers], class_="levers"),
+        element("ul", [_lever(lever) for lever in reckoned], class_="levers") if reckoned else None,
+        more if open_ones else None,
         aria_labelledby="levers",
     )
 
@@ -69,8 +80,7 @@ def _lever(lever: Lever) -> Markup:
     return element(
         "li",
         element("p", element("code", flag), " ", badge if _ENOUGH[lever.enough] else None),
-        element("p", lever.gives),
-        element("p", f"Price: {lever.price}", class_="note"),
+        element("div", element("p", lever.gives), element("p", f"Price: {lever.price}", class_="note")),
     )
 
 

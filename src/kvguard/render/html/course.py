@@ -1,10 +1,13 @@
 """How the start went: the time of its parts, the load it has seen, and the starts before it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from kvguard.render.html.bars import Stretch, drawing
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.probe_budget import probe_budget_line
 from kvguard.render.start_facts import PHASE_WORDS
-from kvguard.startup.report import CapacityReport, Phase, Runtime, Start, StartSummary, Timings
+from kvguard.startup.report import CapacityReport, FailureKind, Phase, Runtime, Start, StartSummary, Timings
 from kvguard.units import format_ratio, format_seconds
 
 _STEPS = (Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
@@ -21,7 +24,21 @@ _TIMES = (
     ("compile", "compile", "part"),
     ("profile", "profile", "part"),
     ("graphs", "CUDA graphs", "part"),
-    ("ready", "ready, since the first line", "whole"),
+    ("ready", "first line to ready", "whole"),
+)
+
+
+FAILURE_WORDS: Mapping[FailureKind, str] = MappingProxyType(
+    {
+        FailureKind.KV_CACHE_TOO_SMALL: "the KV cache is too small",
+        FailureKind.NO_KV_MEMORY: "no memory left for the KV cache",
+        FailureKind.OOM: "out of memory",
+        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: "too little memory free",
+        FailureKind.INVALID_CONFIG: "a wrong argument",
+        FailureKind.ENGINE_CRASH: "an engine died",
+        FailureKind.KILLED: "killed",
+        FailureKind.OTHER: "vLLM gave up",
+    }
 )
 
 
@@ -75,7 +92,7 @@ def _time_rows(timings: Timings) -> list[Markup]:
         element(
             "tr",
             element("th", name, scope="row", class_=look or None),
-            element("td", drawing([Stretch(0, seconds, f"time {look}")], [], longest, name, height=12)),
+            element("td", drawing([Stretch(0, seconds, f"time {look}")], [], longest, "", height=12)),
             element("td", format_seconds(seconds)),
         )
         for name, look, seconds in known
@@ -129,7 +146,7 @@ def history_section(report: CapacityReport) -> Markup | None:
 def _summary(one: StartSummary, most: float) -> Markup:
     ended = PHASE_WORDS[one.phase]
     if one.failure_kind is not None:
-        ended += f": {one.failure_kind.replace('_', ' ')}"
+        ended += f": {FAILURE_WORDS[one.failure_kind]}"
     fits = None
     if one.max_concurrency is not None:
         bar = drawing([Stretch(0, one.max_concurrency, "time whole")], [], most, "", height=8)

@@ -1,11 +1,12 @@
-"""What proves the figures: each fact with its line, what could not be read, and what follows by arithmetic."""
+"""What proves the figures: the lines word for word, the facts that they tell, and what could not be read."""
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show
 from kvguard.render.start_facts import place_of
-from kvguard.startup.report import CapacityReport, Start
+from kvguard.startup.report import CapacityReport, Place, Start
 
 _UNITS = (
     ("max_concurrency", "requests"),
@@ -19,70 +20,102 @@ _UNITS = (
 
 
 def evidence_section(report: CapacityReport) -> Markup | None:
-    """The facts of the newest start and the lines they stand on."""
+    """The lines of the newest start that tell a figure, and all its facts behind a fold."""
     start = report.start
     if start is None:
         return None
-    rows = list(_facts(start, report))
-    failure = start.failure
-    if failure is not None:
-        message = element("code", failure.message)
-        rows.insert(0, _row("failure", message, place_of(failure.place, report)))
-    if not rows:
+    lines = [*_failure(start, report), *_quoted(start, report)]
+    facts = list(_facts(start, report))
+    if not lines and not facts:
         return None
-    head = element("tr", [element("th", title, scope="col") for title in ("fact", "as read", "where")])
-    table = element("table", element("thead", head), element("tbody", rows), class_="facts stacked")
     return element(
         "section",
         element("h2", "The lines that prove it", id="evidence"),
         element("p", "Read from ", element("code", ", ".join(report.sources) or "the log"), ".", class_="caption"),
-        table,
+        element("ol", lines, class_="quotes") if lines else None,
+        _derived(start),
+        _all_facts(facts) if facts else None,
         aria_labelledby="evidence",
     )
 
 
-def _facts(start: Start, report: CapacityReport) -> Iterator[Markup]:
-    for fact, place in sorted(start.lines.items(), key=lambda item: item[1].line):
-        value = _value(start, fact)
-        yield _row(fact, value, place_of(place, report))
-    for fact, derived in start.capacity.weakest.derived.items():
-        yield _row(fact, show(derived.value, _unit(fact)), f"follows: {derived.how}")
+def _failure(start: Start, report: CapacityReport) -> Iterator[Markup]:
+    if start.failure is not None:
+        yield _quote(place_of(start.failure.place, report), start.failure.message, "bad")
 
 
-def _row(fact: str, value: str | Markup, where: str) -> Markup:
+def _quoted(start: Start, report: CapacityReport) -> Iterator[Markup]:
+    """Each line once, in the log's order."""
+    places = sorted({place for place in start.lines.values() if place.line in start.quotes}, key=_line)
+    for place in places:
+        yield _quote(place_of(place, report), start.quotes[place.line], None)
+
+
+def _quote(place: str, text: str, look: str | None) -> Markup:
+    return element("li", element("span", place, class_="place"), element("code", text), class_=look)
+
+
+def _derived(start: Start) -> Markup | None:
+    items = [
+        element("li", element("code", fact), " ", element("b", show(one.value, _unit(fact))), f" follows: {one.how}")
+        for fact, one in start.capacity.weakest.derived.items()
+    ]
+    return element("ul", items, class_="note") if items else None
+
+
+def _all_facts(facts: list[tuple[Place, str, str]]) -> Markup:
+    rows = [
+        element(
+            "tr",
+            element("th", f"line {line}", scope="row", class_="place"),
+            element("td", [element("div", element("code", fact), " ", value) for _, fact, value in found]),
+        )
+        for line, found in groupby(facts, key=lambda fact: fact[0].line)
+    ]
     return element(
-        "tr",
-        element("th", element("code", fact), scope="row"),
-        element("td", value, data_title="as read"),
-        element("td", where, data_title="where", class_="place"),
+        "details",
+        element("summary", f"All {len(facts)} facts of this start, line by line"),
+        element("table", element("tbody", rows), class_="facts"),
+        id="facts",
     )
 
 
-def _value(start: Start, fact: str) -> str:
-    """The fact's value, wherever the report keeps it; facts without one (a ready line) are just seen."""
-    for holder in (start.capacity.weakest, start, start.memory, start.timings):
-        value = getattr(holder, fact, None)
-        if isinstance(value, int | float | str) and not isinstance(value, bool):
-            return show(value, _unit(fact))
-    return "seen"
+def _facts(start: Start, report: CapacityReport) -> Iterator[tuple[Place, str, str]]:
+    for fact, place in sorted(start.lines.items(), key=lambda item: (item[1].line, item[0])):
+        value = _value(start, fact)
+        if value is not None:
+            yield place, fact, value
+
+
+def _value(start: Start, fact: str) -> str | None:
+    """The fact's value, wherever the report keeps it; `None` where the report has only what follows from it."""
+    holders: tuple[object, ...] = (start.capacity.weakest, start, start.timings)
+    if fact.startswith("memory."):
+        holders, fact = (start.memory,), fact.removeprefix("memory.")
+    value = next((found for holder in holders if (found := getattr(holder, fact, None)) is not None), None)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    unit = "bytes" if holders == (start.memory,) and fact != "utilization" else _unit(fact)
+    return show(value, unit) if isinstance(value, int | float | str) else None
 
 
 def _unit(fact: str) -> str:
     return next((unit for ending, unit in _UNITS if fact.endswith(ending)), "")
 
 
+def _line(place: Place) -> int:
+    return place.line
+
+
 def unrecognized_section(report: CapacityReport) -> Markup | None:
     """Lines that look like capacity and that no format knows: shown, so that nobody trusts a silence."""
     if not report.unrecognized:
         return None
-    items = [
-        element("li", element("code", line.text), element("span", f" {place_of(line.place, report)}", class_="place"))
-        for line in report.unrecognized
-    ]
+    items = [_quote(place_of(line.place, report), line.text, None) for line in report.unrecognized]
     return element(
         "section",
         element("h2", "Lines that nobody could read", id="unrecognized"),
-        element("p", "They look like capacity; no known wording matches. ", element("code", "kvguard explain LOG")),
-        element("ul", items),
+        element("p", "They look like capacity, and no known wording matches: kvguard explain LOG.", class_="caption"),
+        element("ol", items, class_="quotes"),
         aria_labelledby="unrecognized",
     )

@@ -3,8 +3,9 @@
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show_bare
 from kvguard.render.start_facts import place_of
-from kvguard.startup.report import CapacityReport, Failure, Start
+from kvguard.startup.report import CapacityReport, Failure, Phase, Start
 
+_EARLY = (Phase.NONE, Phase.LOADING, Phase.PROFILING)
 _FIGURES = (
     ("Maximum concurrency", "max_concurrency", "requests"),
     ("KV cache size", "kv_cache_tokens", "tokens"),
@@ -34,7 +35,8 @@ def _tile(name: str, fact: str, unit: str, start: Start, report: CapacityReport)
     if value is None and derived is not None:
         return _drawn(name, show_bare(derived.value, unit), unit, f"follows: {derived.how}")
     if value is None:
-        return element("div", element("dt", name), element("dd", "not in the log", class_="missing"))
+        word = "not told yet" if start.phase in _EARLY else "not in the log"
+        return element("div", element("dt", name), element("dd", word, class_="missing"))
     return _drawn(name, show_bare(value, unit), unit, " · ".join(filter(None, [_scope(start, fact), place])))
 
 

@@ -28,6 +28,8 @@ class Live:
     """Names what the page shows: the same text, the same page."""
 
 
+LONG_HEADLINE = 110
+"""Characters from which a headline is set smaller."""
 OUTCOME_WORDS: Mapping[Outcome, str] = MappingProxyType(
     {Outcome.PASS: "Pass", Outcome.FAIL: "Fail", Outcome.UNKNOWN: "Unknown"}
 )
@@ -53,8 +55,9 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
             element("span", " – ", class_="unseen"),
             element("span", _sentence(first.message), class_="headline"),
             id="verdict",
+            class_="long" if len(first.message) > LONG_HEADLINE else None,
         ),
-        _where(first, verdict.report),
+        _where(first, verdict.report, live),
         _refused(verdict.report),
         element("ul", [element("li", _sentence(reason.message)) for reason in rest]) if rest else None,
         _gate(live) if live else None,
@@ -76,10 +79,11 @@ def shown_only(report: CapacityReport) -> Markup:
     )
 
 
-def _where(reason: Reason, report: CapacityReport) -> Markup | None:
+def _where(reason: Reason, report: CapacityReport, live: Live | None) -> Markup | None:
     place = place_of(reason.place, report)
     texts = [element("span", place, class_="place") if place else None]
-    if reason.remedy:
+    waits = live is not None and reason.code == "capacity-not-reported"  # that is what a sidecar does by itself
+    if reason.remedy and not waits:
         texts += [element("span", element("b", "Do this: "), _sentence(reason.remedy), class_="remedy")]
     return element("p", *texts, class_="why") if any(texts) else None
 

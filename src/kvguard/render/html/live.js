@@ -4,9 +4,9 @@
   "use strict";
   const page = document.querySelector("main[data-every]");
   if (!page || !location.protocol.startsWith("http")) return; // a saved report does not change
-  const link = document.getElementById("link");
   const announce = document.getElementById("announce");
   let revision = page.dataset.revision;
+  let lost = null; // when the server was last found silent
 
   const swap = (fresh) => {
     const open = new Set([...document.querySelectorAll("details[open][id]")].map((one) => one.id));
@@ -22,6 +22,7 @@
   };
 
   const say = (state, text) => {
+    const link = document.getElementById("link"); // another one after each swap
     link.className = state;
     link.textContent = text;
   };
@@ -35,23 +36,17 @@
         swap(fresh);
         revision = document.getElementById("page").dataset.revision;
       }
+      lost = null;
       say("on", "live");
     } catch {
-      say("off", `no answer since ${new Date().toLocaleTimeString()}; this is the last one`);
-      return true;
+      lost ??= new Date().toLocaleTimeString();
+      say("off", `no answer since ${lost}; this is the last one`);
     }
-    return false;
   };
 
   const every = () => 1000 * Number(document.getElementById("page").dataset.every);
-  let lost = false;
   const tick = async () => {
-    if (!document.hidden) {
-      const failed = lost;
-      const was = link.textContent;
-      lost = await look();
-      if (failed && lost) say("off", was); // keep the moment at which it was lost
-    }
+    if (!document.hidden) await look();
     setTimeout(tick, every());
   };
   document.addEventListener("visibilitychange", () => document.hidden || look());

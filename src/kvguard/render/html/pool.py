@@ -8,7 +8,7 @@ from kvguard.render.html.bars import Mark, Stretch, drawing
 from kvguard.render.html.markup import Markup, element
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
 from kvguard.startup.report import Capacity, Failure, Start
-from kvguard.units import format_count
+from kvguard.units import format_bytes, format_count
 
 MOST_BOXES = 48
 """Requests drawn one by one; more of them are one long box, because nobody counts them."""
@@ -59,7 +59,7 @@ def _of_engine(engine: Capacity, start: Start, target: float | None, outcome: Ou
     several = len(start.engines) > 1
     weakest = engine.engine == start.capacity.weakest.engine
     name = f"Engine {engine.engine}{', the weakest' if weakest else ''}" if several else ""
-    asked = f"; {_plain(target)} are asked for" if target is not None else ""
+    asked = f"; {_plain(target)} {'is' if target == 1 else 'are'} asked for" if target is not None else ""
     caption = f"{fits:,.2f} requests of {longest}, fit at once{asked}."
     return [Row(name, caption, fits, fits, target, outcome if weakest or not several else None)]
 
@@ -73,7 +73,7 @@ def _refused(failure: Failure) -> list[Row]:
     elif failure.needed_bytes and failure.available_bytes is not None and failure.requested_max_model_len:
         share = max(failure.available_bytes, 0) / failure.needed_bytes
         asked = f"{format_count(failure.requested_max_model_len)} tokens"
-        got = "the KV cache memory"
+        got = f"{format_bytes(failure.available_bytes)} of KV cache"
     else:
         return []
     caption = f"One request of {asked} must fit; {got} hold {share:.2f} of it."
