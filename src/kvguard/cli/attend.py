@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from kvguard.cli.reading import LONGEST_WAIT_S, Following, Talk
 from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
+from kvguard.lines.formats import FORMATS
+from kvguard.lines.line_format import LineFormat
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
 from kvguard.sources.child.command import ChildSource
@@ -47,6 +49,7 @@ def attend(
     slo: Slo,
     talk: Talk,
     *,
+    formats: tuple[LineFormat, ...] = FORMATS,
     gate: Until | None = None,
     timeout: float | None = None,
     on_answer: Callable[[Verdict], object] = lambda verdict: None,
@@ -57,6 +60,7 @@ def attend(
         command: the program and its arguments.
         slo: what is asked of its start.
         talk: told of the verdict after each look, with the seconds that have passed, until the answer is there.
+        formats: the table of wordings.
         gate: what is waited for before the command is ended; `None` lets it run until it ends by itself.
         timeout: seconds until it is ended without an answer.
         on_answer: without a gate, told of the verdict once: when the server is ready, or when the command has ended.
@@ -69,7 +73,7 @@ def attend(
         try:
             relay = _Relay(child)
             signals.to(relay)
-            guard = Guard(slo, child.status.name)
+            guard = Guard(slo, child.status.name, formats)
             following = Following([child], [guard], slo, gate or Until.READY)
             verdict, timed_out = _listen(child, following, talk, gate, timeout, on_answer)
             return Attendance(verdict, child.exit_status or 0, timed_out, relay.signalled)

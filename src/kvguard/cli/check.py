@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kvguard.cli.answer import answer
+from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, asks_for_nothing, slo_from
 from kvguard.cli.output import add_output_flags, destinations
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
@@ -21,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a vLLM log (.gz and .zst as they are), - for stdin; several are the nodes of one deployment",
     )
     add_wait_flags(parser)
+    add_formats_flag(parser)
     add_output_flags(parser, RENDERERS)
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history"
@@ -33,14 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.cli.reading import follow, read_whole
 
     places = destinations(arguments, RENDERERS)
-    slo = slo_from(arguments)
+    slo, table = slo_from(arguments), table_from(arguments)
     if asks_for_nothing(slo) and not arguments.quiet:
         print("kvguard: no objective is given: the start alone is judged", file=sys.stderr)
     if not waits(arguments):
-        return answer(read_whole(arguments.logs, slo), places, arguments.record)
+        return answer(read_whole(arguments.logs, slo, table), places, arguments.record)
     from kvguard.cli.progress import Progress
     from kvguard.cli.records import last_ready
 
     progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
-    waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress)
+    waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress, table)
     return answer(waited.verdict, places, arguments.record, arguments.timeout if waited.timed_out else None)

@@ -3,6 +3,7 @@
 import argparse
 
 from kvguard.cli import exit_status
+from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.output import add_output_flags, destinations, write_reports
 
 FORMS = ("text", "json")
@@ -11,6 +12,7 @@ FORMS = ("text", "json")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the log and where the explanation goes."""
     parser.add_argument("log", metavar="LOG", help="a vLLM log (.gz and .zst as they are), - for stdin")
+    add_formats_flag(parser)
     add_output_flags(parser, FORMS)
 
 
@@ -22,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.trace import trace
 
     places = destinations(arguments, FORMS)
-    found = trace(read_blocks(arguments.log), arguments.log)
+    found = trace(read_blocks(arguments.log), arguments.log, table_from(arguments))
     write_reports(
         places,
         lambda form, terminal: (

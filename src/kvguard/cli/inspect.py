@@ -3,6 +3,7 @@
 import argparse
 
 from kvguard.cli import exit_status
+from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.output import add_output_flags, destinations, write_reports
 from kvguard.render.formats import REPORT_RENDERERS
 
@@ -15,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="a vLLM log (.gz and .zst as they are), - for stdin; several are the nodes of one deployment",
     )
+    add_formats_flag(parser)
     add_output_flags(parser, REPORT_RENDERERS)
 
 
@@ -24,6 +26,6 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.slo.objectives import Slo
 
     places = destinations(arguments, REPORT_RENDERERS)
-    report = read_whole(arguments.logs, Slo()).report
+    report = read_whole(arguments.logs, Slo(), table_from(arguments)).report
     write_reports(places, lambda form, terminal: REPORT_RENDERERS[form](report, terminal))
     return exit_status.MET

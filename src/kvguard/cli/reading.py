@@ -10,6 +10,8 @@ from pathlib import Path
 from kvguard.cli.wait_flags import Until
 from kvguard.errors import ConfigError, SourceError
 from kvguard.guard import Guard, judge
+from kvguard.lines.formats import FORMATS
+from kvguard.lines.line_format import LineFormat
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.sources.blocks import STDIN, describe_os_error, read_blocks
@@ -46,7 +48,7 @@ class Waited:
     timed_out: bool
 
 
-def read_whole(names: Sequence[str], slo: Slo) -> Verdict:
+def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] = FORMATS) -> Verdict:
     """Judge logs as they stand, one a node of a deployment.
 
     Raises:
@@ -54,7 +56,7 @@ def read_whole(names: Sequence[str], slo: Slo) -> Verdict:
         ConfigError: stdin is named twice.
     """
     _only_once(names)
-    guards = [Guard(slo, name) for name in names]
+    guards = [Guard(slo, name, formats) for name in names]
     for name, guard in zip(names, guards, strict=True):
         for block in read_blocks(name):
             guard.feed(block)
@@ -68,7 +70,13 @@ def joined(guards: Sequence[Guard], slo: Slo, now: float | None = None) -> Verdi
 
 
 def follow(
-    names: Sequence[str], slo: Slo, until: Until, timeout: float | None, talk: Talk, clock: Clock = time.monotonic
+    names: Sequence[str],
+    slo: Slo,
+    until: Until,
+    timeout: float | None,
+    talk: Talk,
+    formats: tuple[LineFormat, ...] = FORMATS,
+    clock: Clock = time.monotonic,
 ) -> Waited:
     """Judge logs as they grow, until the answer is there, every log has ended, or the time has run out.
 
@@ -78,6 +86,7 @@ def follow(
         until: what is waited for; an objective that is missed already ends it as well.
         timeout: in seconds; `None` waits for ever.
         talk: told of the verdict after each look, with the seconds that have passed.
+        formats: the table of wordings.
         clock: a steady clock, in seconds.
 
     Raises:
@@ -86,7 +95,7 @@ def follow(
     """
     _only_once(names)
     asked = replace(slo, require_ready=True) if until is Until.READY else slo
-    guards = [Guard(asked, name) for name in names]
+    guards = [Guard(asked, name, formats) for name in names]
     sources = [_source(name) for name in names]
     try:
         return _follow(Following(sources, guards, asked, until), timeout, talk, clock)

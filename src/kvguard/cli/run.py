@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status
+from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, slo_from
 from kvguard.cli.output import add_output_flags, destinations
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
@@ -22,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add what is asked, how long it may take, and the command."""
     parser.usage = "%(prog)s [objectives and other options] -- COMMAND [ARGUMENT ...]"
     add_wait_flags(parser, follow=False)
+    add_formats_flag(parser)
     add_output_flags(parser, RENDERERS)
     parser.add_argument("--record", type=Path, metavar="FILE", help="append the report, for kvguard history")
     add_objective_flags(parser)
@@ -40,16 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     places = () if arguments.quiet and not arguments.format else destinations(arguments, RENDERERS)
     gate = (arguments.until or Until.READY) if waits(arguments) else None
-    slo = slo_from(arguments)
+    slo, table = slo_from(arguments), table_from(arguments)
     progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
 
     def tell(verdict: Verdict) -> int:
         return answer(verdict, places, arguments.record, page=sys.stderr)
 
     if gate is None:
-        return attend(arguments.words, slo, progress, on_answer=tell).status_of_command
+        return attend(arguments.words, slo, progress, formats=table, on_answer=tell).status_of_command
     asked = replace(slo, require_ready=True) if gate is Until.READY else slo
-    ended = attend(arguments.words, asked, progress, gate=gate, timeout=arguments.timeout)
+    ended = attend(arguments.words, asked, progress, formats=table, gate=gate, timeout=arguments.timeout)
     status = answer(ended.verdict, places, arguments.record, arguments.timeout if ended.timed_out else None, sys.stderr)
     return _status(ended, status)
 
