@@ -96,4 +96,4 @@ def test_a_row_that_takes_a_known_wording_is_refused(tmp_path: Path, capsys: Cap
     )
 
     assert main(["explain", str(ROWS), "--formats", str(path)]) == 2
-    assert "is described by kv-cache-size and acme-pool-tokens, not by it alone" in capsys.readouterr().err
+    assert "is described by kv-cache-size and acme-pool-tokens, not by this row alone" in capsys.readouterr().err
