@@ -35,11 +35,10 @@ class Context:
 
 def context_of(config: ModelConfig, release: Release) -> Context:
     """The lengths of one model under one release, in tokens."""
-    lengths = [value for name in _LENGTH_KEYS if isinstance(value := config.text.get(name), int)]
+    lengths = [config.integer(name, least=1) for name in _LENGTH_KEYS if isinstance(config.get(name), int)]
     if not lengths:
         return Context(None, _UNNAMED)
-    named = config.text.get("model_max_length")  # Command-R: wins over the positions
-    length = named if isinstance(named, int) and named else min(lengths)
+    length = config.optional(min(lengths), "model_max_length")  # Command-R: wins over the positions
     scaling = config.get("rope_scaling", "rope_parameters")
     scaling = scaling if isinstance(scaling, Mapping) else {}
     longest = length if config.model_type.startswith("gemma3") else _stretched(length, scaling, release)
@@ -48,15 +47,16 @@ def context_of(config: ModelConfig, release: Release) -> Context:
 
 def _stretched(length: int, scaling: Mapping[str, Any], release: Release) -> int:
     kind = scaling.get("rope_type", scaling.get("type"))
-    factor = float(scaling.get("factor") or 1.0)
+    named = scaling.get("factor")
+    factor = named if isinstance(named, int | float) and named > 0 else 1.0
     if kind is None or kind in _NOT_STRETCHED:
         return length
     if kind not in _YARN:
         return int(length * factor)
     if release >= _YARN_IS_IN_THE_LENGTH:
         return length
-    base = scaling.get("original_max_position_embeddings", length) if kind == "yarn" else length
-    return int(base * factor)
+    original = scaling.get("original_max_position_embeddings")
+    return int((original if kind == "yarn" and isinstance(original, int) else length) * factor)
 
 
 def _default(config: ModelConfig, scaling: Mapping[str, Any], longest: int, release: Release) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kvguard.errors import ConfigError
@@ -11,6 +11,7 @@ _TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_confi
 """Where multi-modal configs keep the language model; the first that is an object with layers is taken."""
 
 _DTYPE_KEYS = ("dtype", "torch_dtype")
+_LARGEST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ class ModelConfig:
     @property
     def architecture(self) -> str:
         """The first architecture named."""
-        names = self.whole.get("architectures") or self.text.get("architectures") or []
-        if not names:
+        names = self.whole.get("architectures") or self.text.get("architectures")
+        if not isinstance(names, list) or not names:
             raise ConfigError('the model config has no "architectures": name the model class as vLLM knows it')
         return str(names[0])
 
@@ -49,20 +50,51 @@ class ModelConfig:
             raise ConfigError(f"{self.architecture}: the model config has no {spelt}, and its layers depend on it")
         return value
 
-    def integer(self, *names: str) -> int:
+    def integer(self, *names: str, least: int = 0) -> int:
         """The first of these keys as a whole number.
 
         Raises:
-            ConfigError: missing, or no number.
+            ConfigError: missing, no number, below `least`, or beyond any model's size.
         """
         value = self.need(*names)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-            raise ConfigError(f'{self.architecture}: "{names[0]}" of the model config is {value!r}, not a whole number')
+        number = not isinstance(value, bool) and isinstance(value, int | float)
+        if not number or not least <= value <= _LARGEST or value != int(value):
+            name = next(name for name in names if self.text.get(name) is not None)
+            wanted = f"a whole number from {least} on"
+            raise ConfigError(f'{self.architecture}: "{name}" of the model config is {value!r}, not {wanted}')
         return int(value)
 
-    def optional(self, default: int, *names: str) -> int:
+    def optional(self, default: int, *names: str, least: int = 0) -> int:
         """As `integer`, with a default where none of the keys is there."""
-        return default if self.get(*names) is None else self.integer(*names)
+        return default if self.get(*names) is None else self.integer(*names, least=least)
+
+    def listed(self, *names: str, of: type = int, length: int = 0) -> list[Any]:
+        """The first of these keys as a list of numbers, of words or of objects.
+
+        Raises:
+            ConfigError: missing, no such list, or shorter than `length`.
+        """
+        value = self.need(*names)
+        right = isinstance(value, list) and all(isinstance(item, of) for item in value)
+        if not right or len(value) < length:
+            kind = {int: "numbers", str: "words"}.get(of, "objects")
+            raise ConfigError(f'{self.architecture}: "{names[0]}" is no list of {max(length, 1)} {kind} or more')
+        return list(value)
+
+    def section(self, name: str, where: Any = None) -> "ModelConfig":
+        """An object inside, to be asked in the same way.
+
+        Args:
+            name: its key, for the error.
+            where: the object, where it is not the value of that key itself.
+
+        Raises:
+            ConfigError: no object.
+        """
+        value = self.need(name) if where is None else where
+        if not isinstance(value, Mapping):
+            raise ConfigError(f'{self.architecture}: "{name}" of the model config is {value!r}, not an object')
+        return replace(self, text=value)
 
     @property
     def dtype(self) -> str:

@@ -1,6 +1,6 @@
 """Decoders of attention layers: full, sliding, chunked, mixed, with two head geometries, with layers that share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, NoCache
@@ -35,7 +35,7 @@ def every(period: int, *keys: str) -> Pattern:
         named = config.get(*keys) if keys else None
         if isinstance(named, str):  # EXAONE 4 spells a period as "LLLG"
             return tuple(LayerKind.FULL if named[i % len(named)] == "G" else LayerKind.SLIDING for i in range(count))
-        n = int(named) if named else period
+        n = config.integer(*keys, least=1) if named else period
         return tuple(LayerKind.FULL if (i + 1) % n == 0 else LayerKind.SLIDING for i in range(count))
 
     return pattern
@@ -70,7 +70,7 @@ def layer_kinds(config: ModelConfig, count: int, pattern: Pattern) -> Kinds:
     listed = config.get("layer_types")
     if not isinstance(listed, list):
         return pattern(config, count)
-    unknown = sorted({str(name) for name in listed if name not in _KIND_OF_TYPE})
+    unknown = sorted({str(name) for name in listed} - set(_KIND_OF_TYPE))
     if unknown:
         raise ConfigError(f'{config.architecture}: "layer_types" names {unknown[0]!r}, whose cache is not known')
     if len(listed) < count:
@@ -118,13 +118,14 @@ cohere2 = decoder(every(4, "sliding_window_pattern"), window_offset_since=_COHER
 def llama4(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Chunked layers with RoPE, full ones without (llama4.py); before 0.10.0 vLLM knew no chunked cache."""
     count, heads, size = layer_count(config), kv_heads(config), head_size(config)
-    chunk = config.text.get("attention_chunk_size", 8192)
-    listed = config.get("no_rope_layers")
-    interval = config.optional(4, "no_rope_layer_interval")
-    with_rope = listed if isinstance(listed, list) and listed else [int((i + 1) % interval != 0) for i in range(count)]
+    chunk = config.optional(0, "attention_chunk_size") if "attention_chunk_size" in config.text else 8192
+    interval = config.optional(4, "no_rope_layer_interval", least=1)
+    with_rope = [int((i + 1) % interval != 0) for i in range(count)]
+    if config.get("no_rope_layers"):
+        with_rope = config.listed("no_rope_layers", length=count)
     chunked = bool(chunk) and shards.release >= CHUNKED_LAYERS_KNOWN
     return tuple(
-        Attention(i, LayerKind.CHUNKED, heads, size, size, int(chunk))
+        Attention(i, LayerKind.CHUNKED, heads, size, size, chunk)
         if with_rope[i] and chunked
         else Attention(i, LayerKind.FULL, heads, size, size)
         for i in range(count)
@@ -154,13 +155,13 @@ def gemma4(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
 
 def per_layer(config: ModelConfig) -> tuple[Layer, ...]:
     """Heads that differ by layer, as transformers 5 writes them: the exceptions, by the layer's number."""
-    exceptions = {int(number): changed for number, changed in config.need("per_layer_config").items()}
+    exceptions = config.section("per_layer_config")
     heads, size = kv_heads(config), head_size(config)
     kinds = layer_kinds(config, layer_count(config), every(6, "sliding_window_pattern"))
     layers = []
     for i, kind in enumerate(kinds):
-        own = exceptions.get(i, {})
-        widths = (int(own.get("num_key_value_heads", heads)), int(own.get("head_dim", size)))
+        own = exceptions.section(str(i), exceptions.text.get(str(i), {}))
+        widths = (own.optional(heads, "num_key_value_heads", least=1), own.optional(size, "head_dim"))
         layers.append(attention_layer(config, i, kind, *widths))
     return tuple(layers)
 
@@ -173,7 +174,7 @@ def sharing_tail(config: ModelConfig, layers: tuple[Layer, ...], default: int) -
 
 def mimo_v2(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     """MiMo V2: sliding and full layers with KV heads and value sizes of their own."""
-    pattern = config.need("hybrid_layer_pattern")
+    pattern = config.listed("hybrid_layer_pattern", length=layer_count(config))
     heads, size = kv_heads(config), head_size(config)
     swa_heads = config.optional(heads, "swa_num_key_value_heads")
     swa_size = config.optional(size, "swa_head_dim")
@@ -188,10 +189,9 @@ def mimo_v2(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
 
 def step3p5(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     """Step 3.5: the sliding layers have a head setting of their own."""
-    other = config.get("attention_other_setting")
-    other = other if isinstance(other, Mapping) else {}
+    other = config.section("attention_other_setting", config.get("attention_other_setting") or {})
     heads, size = kv_heads(config), head_size(config)
-    local = (int(other.get("num_attention_groups", heads)), int(other.get("head_dim", size)))
+    local = (other.optional(heads, "num_attention_groups", least=1), other.optional(size, "head_dim"))
     kinds = layer_kinds(config, layer_count(config), every(4))
     return tuple(
         attention_layer(config, i, kind, *(local if kind is LayerKind.SLIDING else (heads, size)))
@@ -211,12 +211,11 @@ def hunyuan(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 def nemotron_nas(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     """Nemotron-NAS (DeciLM): layers of different KV heads, some without attention."""
     size, queries = head_size(config), config.integer("num_attention_heads")
-    blocks = config.need("block_configs")
     layers: list[Layer] = []
-    for i, block in enumerate(blocks):
-        attention = block["attention"]
+    for i, block in enumerate(config.listed("block_configs", of=dict)):
+        attention = config.section("block_configs", block).section("attention")
         if attention.get("no_op") or attention.get("replace_with_linear"):
             continue
-        heads = queries // int(attention["n_heads_in_group"])
+        heads = queries // attention.integer("n_heads_in_group", least=1)
         layers.append(Attention(i, LayerKind.FULL, heads, size, size))
     return tuple(layers)

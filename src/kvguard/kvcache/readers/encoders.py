@@ -9,7 +9,7 @@ from kvguard.kvcache.readers.heads import attention_heads, head_size, layer_coun
 def whisper(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     """Whisper: each decoder layer keeps its own tokens and the encoder's."""
     count = config.integer("decoder_layers", "num_hidden_layers")
-    heads = config.integer("decoder_attention_heads", "num_attention_heads")
+    heads = config.integer("decoder_attention_heads", "num_attention_heads", least=1)
     size = config.integer("d_model", "hidden_size") // heads
     encoder = tuple(NoCache(0, LayerKind.ENCODER_ONLY) for _layer in range(config.optional(0, "encoder_layers")))
     decoder = tuple(

@@ -10,6 +10,7 @@ HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_a
 KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
 HEAD_SIZE_KEYS = ("head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")
 HIDDEN_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
+_MOST_LAYERS = 4096
 _FALCON_TYPES = ("falcon", "RefinedWeb", "RefinedWebModel")
 
 _CLASS_DEFAULTS: Mapping[str, Mapping[str, int]] = {
@@ -42,34 +43,37 @@ _NESTED_DEFAULTS: Mapping[str, Mapping[str, int]] = {
 def layer_count(config: ModelConfig) -> int:
     """Decoder layers, as pipeline stages split them."""
     default = _default(config, "num_hidden_layers")
-    return config.optional(default, *LAYER_KEYS) if default else config.integer(*LAYER_KEYS)
+    count = default if default and config.get(*LAYER_KEYS) is None else config.integer(*LAYER_KEYS, least=1)
+    if count > _MOST_LAYERS:
+        raise ConfigError(f"{config.architecture}: {count} layers are more than any model has")
+    return count
 
 
 def attention_heads(config: ModelConfig) -> int:
     """Query heads of the whole model."""
     if config.get(*HEAD_KEYS) is None and (default := _default(config, "num_attention_heads")):
         return default
-    return config.integer(*HEAD_KEYS)
+    return config.integer(*HEAD_KEYS, least=1)
 
 
 def kv_heads(config: ModelConfig) -> int:
     """KV heads of the whole model: all query heads where the config names none (multi-head attention)."""
     if config.model_type in _FALCON_TYPES and config.get("new_decoder_architecture"):
-        return config.optional(attention_heads(config), *KV_HEAD_KEYS)
+        return config.optional(attention_heads(config), *KV_HEAD_KEYS, least=1)
     if config.get("multi_query") is True:
         return 1
     nested = config.get("attn_config")
     if isinstance(nested, Mapping) and nested.get("kv_n_heads") is not None:  # DBRX, MPT
-        return int(nested["kv_n_heads"])
+        return config.section("attn_config").integer("kv_n_heads", least=1)
     fallback = _default(config, "num_key_value_heads") or attention_heads(config)
-    return config.optional(fallback, *KV_HEAD_KEYS)
+    return config.optional(fallback, *KV_HEAD_KEYS, least=1)
 
 
 def head_size(config: ModelConfig) -> int:
     """Elements of one head: named, or hidden size over heads."""
-    named = config.get(*HEAD_SIZE_KEYS)
+    named = config.optional(0, *HEAD_SIZE_KEYS)
     if named:
-        return int(named)
+        return named
     if default := _default(config, "head_dim"):
         return default
     default = _default(config, "hidden_size")

@@ -13,6 +13,7 @@ from kvguard.kvcache.releases import CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, STATE_
 _MAMBA = ("mamba", "linear_attention")
 """How a Mamba layer is called in layer_types: transformers 5 writes the second."""
 _DRAFTS_IN_MAMBA2 = Release(0, 32, 0)  # falcon_h1.py, granitemoehybrid.py, zamba2.py: num_spec
+_MOST_EXPANDED = 64
 _DRAFTS_IN_NEMOTRON_H = Release(0, 17, 0)
 _DRAFTS_IN_KDA = Release(0, 27, 0)  # mamba_utils.py kda_state_shape
 _FLASH_KDA_HEAD = 128  # models/kimi_k3/nvidia/kda.py: the kernel that exports states needs this and a bounded gate
@@ -33,7 +34,7 @@ def _drafts(shards: Shards, since: Release) -> int:
 
 def mamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Mamba-1 alone (Mamba, Falcon-Mamba)."""
-    inner = config.optional(2 * config.integer("hidden_size"), "intermediate_size")
+    inner = config.optional(2 * config.integer("hidden_size", least=1), "intermediate_size")
     tensors = states.mamba1(shards, inner, config.optional(16, "state_size"), config.optional(4, "conv_kernel"))
     return tuple(State(i, LayerKind.MAMBA1, tensors) for i in range(layer_count(config)))
 
@@ -42,7 +43,7 @@ def mamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Mamba-2 alone (Mamba-2, Codestral-Mamba)."""
     tensors = states.mamba2(
         shards,
-        config.optional(2, "expand") * config.integer("hidden_size"),
+        config.optional(2, "expand") * config.integer("hidden_size", least=1),
         config.integer("n_groups"),
         config.integer("num_heads"),
         config.integer("head_dim"),
@@ -55,9 +56,9 @@ def mamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def jamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Jamba: Mamba-1 with attention in every attn_layer_period-th layer."""
-    inner = config.optional(2, "mamba_expand") * config.integer("hidden_size")
+    inner = config.optional(2, "mamba_expand") * config.integer("hidden_size", least=1)
     tensors = states.mamba1(shards, inner, config.optional(16, "mamba_d_state"), config.optional(4, "mamba_d_conv"))
-    period, offset = config.optional(8, "attn_layer_period"), config.optional(4, "attn_layer_offset")
+    period, offset = config.optional(8, "attn_layer_period", least=1), config.optional(4, "attn_layer_offset")
     return tuple(
         _full(config, i) if i % period == offset else State(i, LayerKind.MAMBA1, tensors)
         for i in range(layer_count(config))
@@ -66,10 +67,9 @@ def jamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def _prefixed_mamba2(config: ModelConfig, shards: Shards) -> tuple[StateTensor, ...]:
     """The shape under the keys that Bamba, Granite and Falcon-H1 share."""
-    inner = config.get("mamba_d_ssm")
     return states.mamba2(
         shards,
-        int(inner if inner is not None else config.need("mamba_expand") * config.integer("hidden_size")),
+        _expanded(config) if config.get("mamba_d_ssm") is None else config.integer("mamba_d_ssm"),
         config.optional(1, "mamba_n_groups"),
         config.integer("mamba_n_heads"),
         config.integer("mamba_d_head"),
@@ -79,9 +79,17 @@ def _prefixed_mamba2(config: ModelConfig, shards: Shards) -> tuple[StateTensor, 
     )
 
 
+def _expanded(config: ModelConfig) -> int:
+    """The width inside; the factor need not be whole."""
+    factor = config.need("mamba_expand")
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= _MOST_EXPANDED:
+        raise ConfigError(f'{config.architecture}: "mamba_expand" of the model config is {factor!r}, not a factor')
+    return int(factor * config.integer("hidden_size", least=1))
+
+
 def bamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Bamba: Mamba-2 with attention at listed layers."""
-    attention = set(config.need("attn_layer_indices"))
+    attention = set(config.listed("attn_layer_indices"))
     tensors = _prefixed_mamba2(config, shards)
     return tuple(
         _full(config, i) if i in attention else _mamba2(i, tensors, shards) for i in range(layer_count(config))
@@ -106,7 +114,7 @@ def zamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     kinds = _zamba2_kinds(config)
     tensors = states.mamba2(
         shards,
-        int(config.need("mamba_expand") * config.integer("hidden_size")),
+        _expanded(config),
         config.integer("mamba_ngroups"),
         config.integer("n_mamba_heads"),
         config.integer("mamba_headdim"),
@@ -120,7 +128,7 @@ def zamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def _zamba2_kinds(config: ModelConfig) -> Sequence[str]:
     if config.get("hybrid_layer_ids") is not None:
-        hybrid = set(config.need("hybrid_layer_ids"))
+        hybrid = set(config.listed("hybrid_layer_ids"))
         return tuple("hybrid" if i in hybrid else "mamba" for i in range(layer_count(config)))
     return _listed(config, ("layers_block_type", "layer_types"), (*_MAMBA, "hybrid"))
 
@@ -128,7 +136,7 @@ def _zamba2_kinds(config: ModelConfig) -> Sequence[str]:
 def nemotron_h(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Nemotron-H: one letter a layer; only M (Mamba-2) and * (attention) keep anything."""
     pattern = config.get("hybrid_override_pattern")
-    if pattern is None:
+    if not isinstance(pattern, str):
         letters = {
             "mamba": "M",
             "linear_attention": "M",
@@ -165,7 +173,7 @@ def nemotron_h(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def plamo2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """PLaMo 2: Mamba-2 without groups, attention once every mamba_step layers."""
-    count, step = layer_count(config), config.optional(2, "mamba_step")
+    count, step = layer_count(config), config.optional(2, "mamba_step", least=2)
     heads, size = config.integer("mamba_num_heads"), config.integer("hidden_size_per_head")
     channels = states.split(heads * size, shards.tp, "Mamba channels")
     kernel, state = config.optional(4, "mamba_d_conv"), config.optional(64, "mamba_d_state")
@@ -190,7 +198,7 @@ def qwen_gdn(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
         config.integer("linear_value_head_dim"),
         config.integer("linear_conv_kernel_dim"),
     )
-    count, interval = layer_count(config), config.optional(4, "full_attention_interval")
+    count, interval = layer_count(config), config.optional(4, "full_attention_interval", least=1)
     if config.get("layer_types") is None:
         kinds: Sequence[str] = ["linear_attention" if (i + 1) % interval else "full_attention" for i in range(count)]
     else:
@@ -203,10 +211,10 @@ def qwen_gdn(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def kimi_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Kimi-Linear and Kimi-K3: KDA with latent attention in between; layers are counted from 1 in the config."""
-    linear = config.need("linear_attn_config")
-    recurrent, size = set(linear["kda_layers"]), int(linear["head_dim"])
-    kernel, drafts = int(linear.get("short_conv_kernel_size", 4)), _drafts(shards, _DRAFTS_IN_KDA)
-    tensors = states.kimi_delta(shards, int(linear["num_heads"]), size, kernel, drafts)
+    linear = config.section("linear_attn_config")
+    recurrent, size = set(linear.listed("kda_layers")), linear.integer("head_dim")
+    kernel, drafts = linear.optional(4, "short_conv_kernel_size", least=1), _drafts(shards, _DRAFTS_IN_KDA)
+    tensors = states.kimi_delta(shards, linear.integer("num_heads"), size, kernel, drafts)
     flash_kda = size == _FLASH_KDA_HEAD and linear.get("gate_lower_bound") is not None
     checkpoints = flash_kda and shards.release >= CHECKPOINTS_KDA
     return tuple(
@@ -217,13 +225,13 @@ def kimi_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def lfm2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """LFM2: short convolutions with attention at listed layers."""
-    width = config.optional(config.integer("hidden_size"), "conv_dim")
+    width = config.optional(config.integer("hidden_size", least=1), "conv_dim")
     tensors = states.short_conv(shards, width, config.optional(3, "conv_L_cache"))
     if config.get("layer_types") is not None:
         kinds = _listed(config, ("layer_types",), ("conv", "short_conv", "full_attention"))
         attention = {i for i, kind in enumerate(kinds) if kind == "full_attention"}
     else:
-        attention = set(config.need("full_attn_idxs"))
+        attention = set(config.listed("full_attn_idxs"))
     return tuple(
         _full(config, i) if i in attention else State(i, LayerKind.SHORT_CONV, tensors)
         for i in range(layer_count(config))
@@ -232,10 +240,11 @@ def lfm2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def minimax_text(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """MiniMax-Text-01 and M1: lightning attention (0) and softmax attention (1), as listed."""
-    listed = config.get("attn_type_list")
-    if listed is None:
+    if config.get("attn_type_list") is None:
         kinds = _listed(config, ("layer_types",), ("linear_attention", "full_attention"))
         listed = [int(kind == "full_attention") for kind in kinds]
+    else:
+        listed = config.listed("attn_type_list", length=layer_count(config))
     tensors = states.linear(shards, attention_heads(config), head_size(config))
     return tuple(
         _full(config, i) if kind == 1 else State(i, LayerKind.LINEAR, tensors)
@@ -256,7 +265,8 @@ def bailing_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
     """What "auto" means for --mamba-ssm-cache-dtype where the model itself says (model_executor/models/config.py)."""
     if config.model_type.startswith("qwen3_5"):
-        return config.get("mamba_ssm_dtype") if release >= Release(0, 17, 0) else None
+        named = config.get("mamba_ssm_dtype")
+        return str(named) if named is not None and release >= Release(0, 17, 0) else None
     if config.architecture.startswith(("NemotronH", "NemotronH_")) and release >= Release(0, 13, 0):
         fallback = "float32" if release >= Release(0, 20, 0) else "float16"
         return str(config.get("mamba_ssm_cache_dtype") or fallback)
@@ -267,12 +277,13 @@ def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
 
 def mamba_chunk(config: ModelConfig, release: Release) -> int | None:
     """The chunk that mode "all" aligns to (config/model.py get_mamba_chunk_size)."""
-    chunk = config.get("mamba_chunk_size", "chunk_size")
-    return int(chunk) if chunk is not None else (2048 if release >= STATE_CACHE_MODES else None)
+    if config.get("mamba_chunk_size", "chunk_size") is not None:
+        return config.integer("mamba_chunk_size", "chunk_size", least=1)
+    return 2048 if release >= STATE_CACHE_MODES else None
 
 
 def _listed(config: ModelConfig, keys: tuple[str, ...], known: tuple[str, ...]) -> Sequence[str]:
-    kinds = config.need(*keys)
+    kinds = config.listed(*keys, of=str, length=layer_count(config))
     unknown = sorted({str(kind) for kind in kinds} - set(known))
     if unknown:
         raise ConfigError(f'{config.architecture}: "{keys[0]}" names {unknown[0]!r}, whose cache is not known')
