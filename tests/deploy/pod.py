@@ -23,7 +23,7 @@ def rendered(helm: str, log: str, name: str) -> list[dict[str, Any]]:
     return [item for item in yaml.safe_load_all(answer.stdout) if item]
 
 
-def playable(objects: list[dict[str, Any]], name: str, folder: Path) -> list[dict[str, Any]]:
+def playable(objects: list[dict[str, Any]], name: str, folder: Path, restart: str) -> list[dict[str, Any]]:
     """ConfigMaps and one pod; `folder` is seen as /replay by vLLM's container."""
     deployment = next(item for item in objects if item["kind"] == "Deployment")
     spec = deployment["spec"]["template"]["spec"]
@@ -43,7 +43,7 @@ def playable(objects: list[dict[str, Any]], name: str, folder: Path) -> list[dic
         "kind": "Pod",
         "metadata": {"name": name},
         "spec": {
-            "restartPolicy": "Always",
+            "restartPolicy": restart,
             "automountServiceAccountToken": False,
             "containers": spec["containers"],
             "volumes": volumes,
@@ -53,5 +53,5 @@ def playable(objects: list[dict[str, Any]], name: str, folder: Path) -> list[dic
 
 
 if __name__ == "__main__":
-    helm, log, name, folder = sys.argv[1:]
-    print(yaml.safe_dump_all(playable(rendered(helm, log, name), name, Path(folder))))
+    helm, log, name, folder, restart = sys.argv[1:]
+    print(yaml.safe_dump_all(playable(rendered(helm, log, name), name, Path(folder), restart)))
