@@ -66,7 +66,7 @@ OVERRIDES: Mapping[str, Schema] = {
     "log.maxMiB": {"type": "integer", "minimum": 1, "maximum": 1024},
     "log.container": FILLED,
     "guard.port": PORT,
-    "guard.listenAddress": FILLED,
+    "guard.token.key": FILLED,
     "guard.native": one_of("auto", "always", "never"),
     "guard.vllmUrl": {"type": "string", "pattern": "^(auto|none|https?://.+)$"},
     "guard.extraArgs": TEXTS,

@@ -23,11 +23,13 @@ PATIENCE_SECONDS = 30
 
 @dataclass(frozen=True)
 class Target:
-    """One scraped process: the job it belongs to, the labels that service discovery gives it, and what it exposes."""
+    """One scraped process: its job, the labels that service discovery gives it, and what it exposes or where it is."""
 
     job: str
     labels: Mapping[str, str]
-    page: str
+    page: str = ""
+    address: str | None = None
+    """Of a process that answers on /metrics itself; else the test serves `page`."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,9 @@ def scraping(targets: Sequence[Target], folder: Path, rules: Sequence[Path] = ()
 def _config(targets: Sequence[Target], port: int, rules: Sequence[Path]) -> dict[str, Any]:
     jobs: dict[str, list[dict[str, Any]]] = {}
     for number, target in enumerate(targets):
-        labels = {"__metrics_path__": f"/{number}", "instance": f"10.0.0.{number}:9400", **target.labels}
-        jobs.setdefault(target.job, []).append({"targets": [f"127.0.0.1:{port}"], "labels": labels})
+        path, address = ("/metrics", target.address) if target.address else (f"/{number}", f"127.0.0.1:{port}")
+        labels = {"__metrics_path__": path, "instance": f"10.0.0.{number}:9400", **target.labels}
+        jobs.setdefault(target.job, []).append({"targets": [address], "labels": labels})
     return {
         "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
         "rule_files": [str(rule.absolute()) for rule in rules],

@@ -15,7 +15,7 @@ ADMITTED = {
     "CKV_K8S_13": {"Deployment", "Job"},
     "CKV_K8S_15": {"Deployment", "Job", "Pod"},
     "CKV_K8S_21": None,
-    "CKV_K8S_35": {"Deployment", "Job"},
+    "CKV_K8S_35": {"Deployment", "Job", "Pod"},
     "CKV_K8S_43": {"Deployment", "Job", "Pod"},
 }
 

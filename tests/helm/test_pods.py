@@ -1,5 +1,7 @@
 """The pods that the chart makes: the gate, the log's way, the rights, the order of things."""
 
+import argparse
+import importlib
 import json
 
 import pytest
@@ -166,9 +168,9 @@ def test_a_pod_by_its_name_is_all_the_outside_guard_may_read(one):
 
 
 def test_events_are_written_by_right_only_on_request(one):
-    rules = one("Role", "pod-log")["rules"]
+    rules = one("Role", "pod-log", "guard.events=true")["rules"]
     assert rules[1] == {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
-    assert "--events" in guard_of(template_of(one("Deployment", "pod-log")))["args"]
+    assert "--events" in guard_of(template_of(one("Deployment", "pod-log", "guard.events=true")))["args"]
 
 
 @pytest.mark.parametrize("values", ["standalone", "bare", "beside"])
@@ -282,3 +284,26 @@ def test_notes_hand_over_the_sidecar_as_it_is_rendered(render):
     of_the_release = {item["metadata"]["name"] for item in render("beside") if item["kind"] == "ConfigMap"}
     # `helm install` ran in another namespace and cluster version, under the same name
     assert {volume["configMap"]["name"] for volume in pasted["volumes"] if "configMap" in volume} == of_the_release
+
+
+@pytest.mark.parametrize("values", CI_VALUES)
+def test_kvguard_takes_the_arguments_that_the_chart_gives_it(render, values):
+    for spec in pod_specs(render(values)):
+        for item in containers(spec):
+            if item["name"] == "kvguard":
+                command, *words = item["args"]
+                parser = argparse.ArgumentParser()
+                importlib.import_module(f"kvguard.cli.{command}").configure(parser)
+                parser.parse_args(words)
+
+
+def test_a_token_reaches_the_guard_the_monitors_and_the_test_pod(one):
+    spec = template_of(one("Deployment", "monitoring"))
+    guard = guard_of(spec)
+    assert "--token-file=/etc/kvguard-token/token" in guard["args"]
+    assert {"name": "kvguard-access", "mountPath": "/etc/kvguard-token", "readOnly": True} in guard["volumeMounts"]
+    assert {"name": "kvguard-access", "secret": {"secretName": "guard-token"}} in spec["volumes"]
+    credentials = {"credentials": {"name": "guard-token", "key": "token"}}
+    assert one("PodMonitor", "monitoring")["spec"]["podMetricsEndpoints"][0]["authorization"] == credentials
+    assert one("ServiceMonitor", "monitoring")["spec"]["endpoints"][0]["authorization"] == credentials
+    assert one("Pod", "monitoring")["spec"]["containers"][0]["env"][0]["name"] == "KVGUARD_TOKEN"

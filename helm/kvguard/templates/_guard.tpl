@@ -65,6 +65,9 @@ failureThreshold: {{ .probe.failureThreshold }}
 {{- if $guard.events }}
 - --events
 {{- end }}
+{{- if $guard.token.secret }}
+- --token-file=/etc/kvguard-token/{{ $guard.token.key }}
+{{- end }}
 {{- with $guard.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -123,6 +126,11 @@ failureThreshold: {{ .probe.failureThreshold }}
       mountPath: /var/log/vllm
       readOnly: true
     {{- end }}
+    {{- if $guard.token.secret }}
+    - name: kvguard-access
+      mountPath: /etc/kvguard-token
+      readOnly: true
+    {{- end }}
     {{- if include "kvguard.usesApi" $root }}
     - name: kvguard-token
       mountPath: /var/run/secrets/kubernetes.io/serviceaccount
@@ -146,6 +154,11 @@ failureThreshold: {{ .probe.failureThreshold }}
 - name: kvguard-log-way
   configMap:
     name: {{ include "kvguard.fullname" . }}-log-way
+{{- end }}
+{{- with .Values.guard.token.secret }}
+- name: kvguard-access
+  secret:
+    secretName: {{ . }}
 {{- end }}
 {{- if include "kvguard.usesApi" . }}
 - name: kvguard-token

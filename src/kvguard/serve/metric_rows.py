@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kvguard.render.log_text import shown
+from kvguard.serve.memory_samples import memory_samples
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, Outcome
@@ -202,6 +203,7 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
         _by_engine(lambda engine: engine.weights_bytes),
         _ENGINE,
     ),
+    MetricRow("memory_bytes", Kind.GAUGE, "Memory of the tightest rank by part, in bytes.", memory_samples, ("part",)),
     MetricRow(
         "workload_concurrency",
         Kind.GAUGE,
