@@ -371,6 +371,10 @@ class StatsLogged(Event):
     """A ratio, 0 to 1."""
     preemptions: int | None = None
     """Since the last such line."""
+    samples: int = 1
+    """How many such lines the figures are the peaks of."""
+    peak_line: int | None = None
+    """The line of the highest usage, where they are more than one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

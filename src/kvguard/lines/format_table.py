@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, match, may_continue
 
@@ -14,6 +15,14 @@ _WHAT_MAY_FOLLOW = (" ", ",", ".", "0", "x", "(")
 _NO_BEGINNING = "qz 9 x"
 """A text that no wording begins with: a pattern that would go on from it says nothing about beginnings."""
 _NOWHERE = Origin(line=0)
+_TURNING = (
+    events.ServerAnnounced,
+    events.ArgumentsGiven,
+    events.EngineConfigured,
+    events.ShutdownBegan,
+    events.FailureReported,
+    events.ProcessFailed,
+)
 
 
 class FormatTable:
@@ -21,6 +30,12 @@ class FormatTable:
 
     def __init__(self, rows: Sequence[LineFormat]) -> None:
         self.rows = tuple(rows)
+
+    @functools.cached_property
+    def told_while_serving(self) -> tuple[bytes, ...]:
+        """The literals of rows that can change a start which serves, or begin another one behind it."""
+        rows = (row for row in self.rows if row.amends or any(issubclass(kind, _TURNING) for kind in row.emits))
+        return tuple(dict.fromkeys(row.literal.encode() for row in rows))
 
     def known(self, text: str) -> list[LineFormat]:
         """The rows whose literal the text holds."""
@@ -30,8 +45,8 @@ class FormatTable:
         """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""
         for text in candidates:
             for row in self.rows:
-                if row.literal in text and (events := match(row, text, replace(origin, text=text))) is not None:
-                    return events
+                if row.literal in text and (found := match(row, text, replace(origin, text=text))) is not None:
+                    return found
         return None
 
     def may_begin(self, text: str, by_pattern_alone: bool = False) -> bool:

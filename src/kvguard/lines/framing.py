@@ -4,7 +4,7 @@ A line ends at a newline only: the other separators that Unicode knows stay insi
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 MAX_LINE_BYTES = 2**20
 """What is kept of one physical line: an engine's banner exceeds 8 kB, nothing that tells a fact comes near this."""
@@ -17,6 +17,9 @@ class LineFramer:
 
     Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted.
     """
+
+    skim: Callable[[bytes, int, int], tuple[int, int]] | None = None
+    """Passes over lines that need not be given: see `lines.skimming`."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -32,7 +35,12 @@ class LineFramer:
         self.bytes += len(data)
         data = self._decoded(data)
         start = 0
-        while (end := data.find(b"\n", start)) >= 0:
+        while True:
+            if self.skim is not None and not self._rest and not self._dropping:
+                start, self.lines = self.skim(data, start, self.lines)
+            end = data.find(b"\n", start)
+            if end < 0:
+                break
             self._keep(data, start, end)
             yield self._complete()
             start = end + 1

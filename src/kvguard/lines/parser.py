@@ -15,6 +15,7 @@ from kvguard.lines.framing import LineFramer
 from kvguard.lines.head import Head, clean, envelope, strip
 from kvguard.lines.line_format import LineFormat
 from kvguard.lines.reader import RecordReader, Tally
+from kvguard.lines.skimming import MARK, Skimmer
 
 MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
@@ -31,11 +32,19 @@ class StartupLogParser:
         self._readers: dict[str | None, RecordReader] = {}
         self._current: str | None = None
         self._one_container = False
+        self._skimmer = Skimmer()
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order."""
         for number, raw in self.framer.feed(data):
-            yield from self._line(number, raw)
+            yield from self._passed_over()
+            told: list[Event] = []
+            for event in self._line(number, raw):
+                told.append(event)
+                yield event
+            self._skimmer.learn(told)
+            self.framer.skim = self._skimmer.skim if self._may_skim() else None
+        yield from self._passed_over()
 
     def end(self) -> Iterator[Event]:
         """No more bytes: the last line needs no newline."""
@@ -47,6 +56,8 @@ class StartupLogParser:
     def boundary(self) -> None:
         """The source says that another stream begins here: nothing of the old one is continued."""
         self.framer.reset()
+        self._skimmer = Skimmer()
+        self.framer.skim = None
         for reader in self._readers.values():
             reader.forget()
 
@@ -57,7 +68,26 @@ class StartupLogParser:
     def follow(self, container: str | None, serving: bool, doubtful: bool) -> None:
         """Whoever follows the start says how far it is: what may be believed, and what is asked for, turn on it."""
         reader = self._reader(container)
+        if doubtful and not reader.doubtful:
+            self._skimmer = Skimmer()  # the first line of each process must be read again: who speaks settles the doubt
         reader.serving, reader.doubtful = serving, doubtful
+
+    def _may_skim(self) -> bool:
+        """Whether lines may be passed over: one server writes the log, serves, and prints records of one known kind."""
+        reader = self._readers.get(None)
+        tally = self.tally
+        if reader is None or len(self._readers) > 1 or not reader.serving or reader.waits:
+            return False
+        if reader.doubtful and tally.json:
+            return False
+        self._skimmer.anchors = self._table.told_while_serving if tally.json else (MARK,)
+        return tally.records > 0 and tally.unmarked == tally.json
+
+    def _passed_over(self) -> Iterator[Event]:
+        events = self._skimmer.told()
+        if events:
+            self._reader(None).pass_over_records(self._skimmer.lines_told)
+            yield from events
 
     def _line(self, number: int, raw: bytes) -> Iterator[Event]:
         text = raw.decode("utf-8", "replace")

@@ -46,6 +46,10 @@ class Tally:
     matched: int = 0
     unrecognized: int = 0
     records: int = 0
+    unmarked: int = 0
+    """Records that do not show the source file's bracket."""
+    json: int = 0
+    """Those among them that a JSON object holds."""
 
 
 class RecordReader:
@@ -68,6 +72,17 @@ class RecordReader:
         self._traceback_of: int | None = _NONE_OPEN
         self._processes: dict[tuple[str | None, int], int] = {}
         self._last_unrecognized = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next line may be the rest of one that was cut."""
+        return bool(self._parts or self._torn or self._open is not None)
+
+    def pass_over_records(self, count: int) -> None:
+        """Records like one that was read have been passed over: what they told is told elsewhere."""
+        self._tally.records += count
+        self._tally.matched += count
+        self._user_text = False
 
     def pending(self) -> list[Event]:
         """What the last message tells if nothing follows it: it is held back while its rest may come."""
@@ -108,7 +123,11 @@ class RecordReader:
         if len(pieces) > 1:
             around = dataclasses.replace(around, others=())
         for piece in pieces:
-            yield from self._record(number, strip(piece, around), len(piece))
+            head = strip(piece, around)
+            if head.trust is Trust.RECORD and "]" not in piece:
+                self._tally.unmarked += 1
+                self._tally.json += head.json
+            yield from self._record(number, head, len(piece))
             if self._user_text:
                 return  # what looks like another record behind it may be the user's
 
@@ -168,7 +187,7 @@ class RecordReader:
         if events is None and continues and self._extend(candidates, columns):
             return
         yield from self._close()
-        if message.startswith(_TRACEBACK):
+        if message.startswith(_TRACEBACK) and not self.serving:
             self._traceback_of = origin.pid
         opened = self._opens(message, head, events is not None, columns)
         if opened is not None:
@@ -240,7 +259,9 @@ class RecordReader:
         if head.pid is not None:
             if len(self._processes) >= MAX_PROCESSES:
                 self._processes.clear()
-            first = self._processes.setdefault((head.tag, head.pid), number)
+            key = (head.tag, head.pid)
+            own_record = head.trust is Trust.RECORD
+            first = self._processes.setdefault(key, number) if own_record else self._processes.get(key)
         return Origin(
             line=number,
             role=head.role,

@@ -130,7 +130,7 @@ def is_believed(state: StartState, event: Event) -> bool:
     if not (isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
         return False
     if origin.pid is not None:
-        return origin.pid in state.pids
+        return origin.pid in state.pids and origin.trust is Trust.RECORD
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
 
 

@@ -273,14 +273,18 @@ def _process_started(state: StartState, event: events.ProcessStarted) -> None:
 
 
 def _stats_logged(state: StartState, event: events.StatsLogged) -> None:
-    state.samples += 1
+    state.samples += event.samples
+    line = event.peak_line or event.origin.line
+    if event.kv_cache_usage is not None:
+        highest = state.peaks.get("kv_cache_usage", -1.0)
+        earlier = event.kv_cache_usage == highest and state.peak_line is not None and line < state.peak_line
+        if event.kv_cache_usage > highest or earlier:
+            state.peak_line = line
+    state.peak_line = state.peak_line or line
     for name in ("running", "waiting", "kv_cache_usage"):
         value = getattr(event, name)
-        if value is not None and value >= state.peaks.get(name, -1):
-            if name == "kv_cache_usage" and value > state.peaks.get(name, -1):
-                state.peak_line = event.origin.line
-            state.peaks[name] = value
-    state.peak_line = state.peak_line or event.origin.line
+        if value is not None:
+            state.peaks[name] = max(value, state.peaks.get(name, value))
     if event.preemptions is not None:
         state.preemptions = (state.preemptions or 0) + event.preemptions
 

@@ -1,0 +1,150 @@
+"""Passing over lines changes nothing: the same report as reading each of them, line numbers included."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kvguard import Guard
+from kvguard.lines.parser import StartupLogParser
+from kvguard.startup.report import CapacityReport, Phase
+
+RUNS = Path(__file__).parent.parent.parent / "fixtures" / "logs" / "runs"
+READY = b"Application startup complete."
+
+
+def start_of(name: str) -> tuple[bytes, int]:
+    """A real log to the line that proves it ready, and the pid of its API server (1 where none is printed)."""
+    text = (RUNS / name / "server.log").read_bytes()
+    head, mark, _ = text.partition(READY)
+    if not mark:
+        head, mark, _ = text.partition(b"Available routes are:")
+        mark += b'", "vllm_process_name": "APIServer"}'
+    pid = head.partition(b"(APIServer pid=")[2].partition(b")")[0]
+    return head + mark + b"\n", int(pid) if pid.isdigit() else 1
+
+
+PLAIN, PID = start_of("vllm-0.32.0-cpu-base")
+JSON, _ = start_of("vllm-0.32.0-cpu-json")
+RESTART = (RUNS / "vllm-0.32.0-cpu-restart" / "server.log").read_bytes()
+
+STATS = (
+    "(APIServer pid={pid}) INFO 11-29 18:{minute:02d}:00 [loggers.py:335] Engine 00{engine}: "
+    "Avg prompt throughput: 4.0 tokens/s, Avg generation throughput: 1.5 tokens/s, "
+    "Running: {running} reqs, Waiting: {waiting} reqs, {part}"
+    "CPU KV cache usage: {usage}%, Prefix cache hit rate: 0.0%"
+)
+stats_lines = st.builds(
+    STATS.format,
+    pid=st.sampled_from([PID, PID, PID, 999999]),
+    minute=st.integers(0, 59),
+    engine=st.integers(0, 1),
+    running=st.integers(0, 300),
+    waiting=st.integers(0, 40),
+    usage=st.integers(0, 999).map(lambda tenths: f"{tenths / 10:.1f}"),
+    part=st.sampled_from(["", "", "", "Preemptions: 2, ", "Deferred: 1 reqs, "]),
+)
+other_lines = st.sampled_from(
+    [
+        'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+        'INFO:     10.0.0.7:51234 - "GET /a]b HTTP/1.1" 404 Not Found',
+        "",
+        "Traceback (most recent call last):",
+        "ValueError: No available memory for the cache blocks.",
+        "INFO:     Shutting down",
+        f"(APIServer pid={PID}) INFO:     Shutting down",
+        f"(APIServer pid={PID}) INFO 11-29 18:00:00 [logger.py:39] Received request cmpl-1: "
+        "prompt: 'vLLM API server version 9'",
+        "(APIServer pid=424242) INFO 11-29 19:00:00 [api_utils.py:286] non-default args: {'model': 'other'}",
+        "(EngineCore pid=424243) INFO 11-29 19:00:30 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
+        "model='other', max_seq_len=99, seed=0",
+        "(EngineCore pid=424243) INFO 11-29 19:01:00 [kv_cache_utils.py:2327] CPU KV cache size: 1,024 tokens, "
+        "Maximum concurrency for 99 tokens per request: 10.34x",
+        f"(APIServer pid={PID}) INFO 11-29 20:00:00 [launcher.py:254] [shutdown] API server: shutdown triggered",
+        "GPU KV cache size: 5 tokens",
+        "\x1b[0;36m(APIServer pid=7)\x1b[0;0m torn \ufffd line",
+    ]
+)
+
+
+def report(data: bytes, chunk: int | None = None) -> CapacityReport:
+    guard = Guard()
+    for start in range(0, len(data), chunk or max(len(data), 1)):
+        guard.feed(data[start : start + (chunk or len(data))])
+    guard.end()
+    # lines that were passed over are not counted as matched: what they would have told is never believed of a server
+    return dataclasses.replace(guard.report, counts=dataclasses.replace(guard.report.counts, matched=0, records=0))
+
+
+def plainly(monkeypatch: pytest.MonkeyPatch, data: bytes) -> CapacityReport:
+    with monkeypatch.context() as patched:
+        patched.setattr(StartupLogParser, "_may_skim", lambda parser: False)
+        return report(data)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(stats_lines | other_lines, max_size=60), chunk=st.sampled_from([None, 1000, 4096]))
+def test_the_report_is_the_same_as_without(
+    lines: list[str], chunk: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = PLAIN + "".join(f"{line}\n" for line in lines).encode()
+
+    assert plainly(monkeypatch, data) == report(data, chunk)
+
+
+def test_json_lines_are_skimmed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = b'{"message": "10.0.0.7:51234 - \\"GET /health HTTP/1.1\\" 200", "vllm_process_name": "APIServer"}\n'
+    stats = (
+        b'{"message": "Engine 000: Avg prompt throughput: 4.0 tokens/s, Avg generation throughput: 1.5 tokens/s, '
+        b"Running: 7 reqs, Waiting: 2 reqs, CPU KV cache usage: 41.5%, Prefix cache hit rate: 0.0%"
+        b'", "vllm_process_name": "APIServer"}\n'
+    )
+    data = JSON + access * 50 + (stats + access) * 20
+
+    skimmed = report(data)
+
+    assert plainly(monkeypatch, data) == skimmed
+    assert skimmed.start is not None
+    assert (skimmed.start.runtime.samples, skimmed.start.runtime.peak_running) == (20, 7)
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in RUNS.iterdir()))
+def test_every_run_is_skimmed_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (RUNS / name / "server.log").read_bytes()
+
+    assert plainly(monkeypatch, data) == report(data)
+
+
+def test_a_restart_behind_a_long_serving_is_found() -> None:
+    access = b'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n' * 20_000
+    data = PLAIN + access + RESTART
+
+    found = report(data)
+
+    assert found.start is not None
+    assert (found.starts, found.start.phase) == (3, Phase.STOPPED)
+    assert found.counts.lines == len(data.splitlines())
+
+
+def test_most_lines_are_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    read = StartupLogParser._line
+    monkeypatch.setattr(
+        StartupLogParser, "_line", lambda parser, number, raw: (seen.append(number), read(parser, number, raw))[1]
+    )
+    stats = STATS.format(pid=PID, minute=1, engine=0, running=1, waiting=0, usage="1.0", part="").encode() + b"\n"
+    access = b'INFO:     10.0.0.7:51234 - "GET /health HTTP/1.1" 200 OK\n'
+
+    found = report(PLAIN + (access * 9 + stats) * 500)
+
+    assert found.start is not None
+    assert found.start.runtime.samples == 500
+    assert len(seen) <= PLAIN.count(b"\n") + 1
+
+
+def test_counts_add_up() -> None:
+    stats = STATS.format(pid=PID, minute=1, engine=0, running=1, waiting=0, usage="1.0", part="").encode() + b"\n"
+
+    assert dataclasses.asdict(report(PLAIN + stats * 10).counts)["lines"] == PLAIN.count(b"\n") + 10
