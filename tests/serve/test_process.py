@@ -1,5 +1,6 @@
 """The sidecar as it runs in a pod: start, answers, Prometheus, and its ends."""
 
+import contextlib
 import json
 import shutil
 import signal
@@ -175,3 +176,17 @@ def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, 
             return [(sample["metric"][label], sample["value"][1]) for sample in found]
         time.sleep(0.05)  # another program's start can't be waited for otherwise
     return []
+
+
+def test_a_crowd_that_says_nothing_keeps_no_probe_out(tmp_path: Path) -> None:
+    with served("--log", str(LOG)) as running, contextlib.ExitStack() as crowd:
+        for _ in range(600):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", running.port)))
+
+        assert running.get("/readyz").status == 200
+        assert resident_mib(running.process.pid) < 96
+
+
+def resident_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024

@@ -1,6 +1,7 @@
 """What every answer has in common: headers that leave a browser nothing to do but show it, and HEAD beside GET."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from email.utils import formatdate
 from typing import Any
 
 from kvguard.render.html import content_security_policy
@@ -22,7 +23,8 @@ def sealed(app: Asgi) -> Asgi:
 
         async def send_sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+                date = (b"date", formatdate(usegmt=True).encode())
+                message = {**message, "headers": [*message.get("headers", ()), date, *headers]}
             await send(message)
 
         await app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send_sealed)

@@ -1,11 +1,12 @@
 """The process: a socket, uvicorn in the main thread, the reader in its own, and an orderly end on SIGTERM."""
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import uvicorn
@@ -26,6 +27,31 @@ Build = Callable[[Watched], Asgi]
 Write = Callable[[Mapping[str, Any]], None]
 
 
+class RestfulServer(uvicorn.Server):
+    """A server that sleeps until it is asked something: uvicorn's own wakes ten times a second to look around."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """Shut down in an orderly way."""
+        self.should_exit = True
+        self._ended.set()
+
+    async def main_loop(self) -> None:
+        """Sleep until the end."""
+        await self._ended.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on SIGTERM and SIGINT; uvicorn's own way raises them again, and the process would die of it."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end)
+        yield
+
+
 def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write) -> None:
     """Serve until SIGTERM or SIGINT.
 
@@ -35,9 +61,6 @@ def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write
         build: imports the web framework and makes the app; called in a thread, once `/livez` is answered.
         write: takes an object for the structured log.
     """
-    # uvicorn raises the signal that ended it again once it is done; taken here, it ends in status 0
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not be able to fill the log
     reader = Reader(sidecar)
     try:
@@ -49,7 +72,7 @@ def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write
 
 async def _serve(reader: Reader, listening: socket.socket, build: Build, write: Write) -> None:
     door = Doorway()
-    server = uvicorn.Server(_config(door))
+    server = RestfulServer(_config(door))
     host, port = listening.getsockname()[:2]
     write({"event": "listening", "address": host, "port": port})
     reader.start()
@@ -61,7 +84,7 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
             loop.call_soon_threadsafe(door.open, build(reader))
         except BaseException as error:
             failure.append(error)
-            server.should_exit = True
+            loop.call_soon_threadsafe(server.end)
 
     # a daemon: an end that is asked for meanwhile need not wait for an import
     threading.Thread(target=build_app, name="build", daemon=True).start()
@@ -80,6 +103,7 @@ def _config(app: Doorway) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        date_header=False,  # it would have to be kept current; `sealed` writes it as it answers
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_S,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
