@@ -137,9 +137,10 @@ def _objective_row(check: CheckResult, report: CapacityReport) -> list[Cell]:
     if check.outcome is not Outcome.PASS and check.severity is not Severity.FAIL:
         mark, tone = SEVERITY_TONES[check.severity]
     observed = cut(show_observed(check), WIDEST_CELL)
+    weight = Tone.QUIET if check.observed is None else Tone.STRONG
     return [
         Cell(f"{mark} {check.objective}", tone),
-        Cell(observed, Tone.STRONG, right=not isinstance(check.observed, str)),
+        Cell(observed, weight, right=not isinstance(check.observed, str)),
         Cell(cut(show_target(check), WIDEST_CELL)),
         Cell(place_of(check.place, report), Tone.QUIET),
     ]
@@ -174,7 +175,7 @@ def _levers(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
     if not levers:
         return []
     flags = [shown(lever.spelt, 60) for lever in levers]
-    margin = min(max(map(len, flags)), max(terminal.width // 3, 16)) + 2 + len(INDENT)
+    margin = min(max(map(len, flags)), max(terminal.width * 2 // 5, 16)) + 2 + len(INDENT)
     lines = [terminal.paint("What would help", Tone.STRONG)]
     for flag, lever in zip(flags, levers, strict=True):
         gives = wrap(_sentence(shown(lever.gives)) + LEVER_WORDS[lever.enough], terminal.width, " " * margin)
