@@ -22,7 +22,7 @@ def main(log: str) -> int:
     for line in Path(log).read_text().splitlines():
         stamp = STAMP.search(line)
         if stamp:
-            now = datetime.strptime(stamp[1], "%m-%d %H:%M:%S")
+            now = datetime.strptime(f"2000-{stamp[1]}", "%Y-%m-%d %H:%M:%S")
             time.sleep((now - before).total_seconds() if before and now > before else 0)
             before = now
         print(line, flush=True)
