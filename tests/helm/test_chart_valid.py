@@ -2,10 +2,15 @@
 
 import functools
 import json
+import subprocess
+import tarfile
+from pathlib import Path
 
 import kubernetes_validate
 import pytest
+import yaml
 
+from kvguard.version import __version__
 from tests.helm.conftest import CHART, CI_VALUES, HELMS, KUBE_VERSIONS, ROOT, helm_arguments, objects_of, rendered, run
 
 # the Job's vLLM is a native sidecar: the chart refuses to make it for older clusters
@@ -70,3 +75,24 @@ def test_no_key_stands_twice_in_a_rendered_manifest(values: str) -> None:
 def test_the_sources_are_tidy_yaml() -> None:
     answer = run("yamllint", "--strict", "-c", "helm/yamllint.yaml", "helm", cwd=ROOT)
     assert (answer.stdout, answer.returncode) == ("", 0)
+
+
+def test_the_charts_version_is_the_programs() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == __version__
+
+
+@pytest.mark.parametrize("helm", HELMS)
+def test_the_package_carries_the_component_and_leaves_the_cases_out(helm: str, tmp_path: Path) -> None:
+    assert run(helm, "package", CHART, "-d", tmp_path).returncode == 0
+    with tarfile.open(next(tmp_path.glob("kvguard-*.tgz"))) as archive:
+        names = archive.getnames()
+    assert "kvguard/kustomize/tee/kvguard-tee" in names
+    assert "kvguard/rules/alerts.yaml" in names
+    assert not [name for name in names if name.startswith("kvguard/ci/")]
+
+
+def test_an_unknown_tool_is_refused_by_name() -> None:
+    answer = subprocess.run([ROOT / "scripts/tools", "helmet"], capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert "unknown tool 'helmet'" in answer.stderr
