@@ -10,7 +10,7 @@ from typing import Any
 from kvguard.guard import Guard
 from kvguard.serve.app import create_app
 from kvguard.serve.sealed import Asgi, sealed
-from kvguard.serve.sidecar import Clocks, Sidecar, Sink
+from kvguard.serve.sidecar import Clocks, Sidecar, Sink, Witness
 from kvguard.serve.snapshot import SloStatus, Snapshot
 from kvguard.slo.objectives import KINDS, Gate, Objective, Slo
 from kvguard.sources.source import Boundary, BoundaryKind, Record, SourceEvent, SourceStatus, State
@@ -71,6 +71,7 @@ class Driven:
     slo: Slo = field(default_factory=Slo)
     sinks: Sequence[Sink] = ()
     token: Callable[[], str] | None = None
+    witness: Witness | None = None
 
     def __post_init__(self) -> None:
         self.now = 100.0
@@ -79,7 +80,7 @@ class Driven:
         clocks = Clocks(lambda: self.now, lambda: NOON + self.now - 100.0)
         guard = Guard(self.slo, self.source.record.snapshot().name)
         self.slo_file = EditedSlo(self.slo)
-        self.sidecar = Sidecar(self.source, guard, self.slo_file, clocks, self.sinks)
+        self.sidecar = Sidecar(self.source, guard, self.slo_file, clocks, self.sinks, self.witness)
         self._wall = clocks.wall
 
     @cached_property

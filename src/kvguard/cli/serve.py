@@ -15,7 +15,9 @@ from kvguard.cli import exit_status
 from kvguard.cli.objective_flags import add_objective_flags, slo_from
 
 if TYPE_CHECKING:
-    from kvguard.serve.sidecar import Sink
+    from kvguard.serve.asking import Asking
+    from kvguard.serve.evidence import Complain
+    from kvguard.serve.sidecar import Clocks, Sink
 
 DEFAULT_LISTEN = ":9400"
 TERMINATION_LOG = Path("/dev/termination-log")
@@ -47,6 +49,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--record", type=Path, metavar="FILE", help="append the report of every change of state, a JSON object a line"
     )
     parser.add_argument(
+        "--vllm-url",
+        metavar="URL",
+        help="ask vLLM itself as a second witness, as http://127.0.0.1:8000; it stands in where the log has lost the "
+        "start-up lines",
+    )
+    parser.add_argument(
+        "--events", action="store_true", help="post a Kubernetes Event a change of verdict (needs create on events)"
+    )
+    parser.add_argument(
         "--termination-log",
         type=Path,
         default=TERMINATION_LOG,
@@ -69,11 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
     clocks = Clocks(time.monotonic, time.time)
     slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
     source = followed(arguments.log)
+    asking = _asking(arguments.vllm_url, clocks) if arguments.vllm_url else None
     with listen(arguments.listen) as listening:
         from kvguard.serve.server import serve
 
         guard = Guard(slo_file.slo, arguments.log)
-        sidecar = Sidecar(source, guard, slo_file, clocks, _sinks(arguments))
+        sidecar = Sidecar(source, guard, slo_file, clocks, _sinks(arguments), asking)
+        if asking is not None:
+            asking.start()
 
         def build(watched: Any) -> Any:
             from kvguard.serve.app import create_app
@@ -104,6 +118,27 @@ def _sinks(arguments: argparse.Namespace) -> "list[Sink]":
     sinks: list[Sink] = [StateLog(write_line)]
     if arguments.termination_log.exists():
         sinks.append(TerminationMessage(arguments.termination_log, complain))
+    if arguments.events:
+        sinks.append(_kube_events(complain))
     if arguments.record:
         sinks.append(RecordFile(arguments.record, time.time, complain))
     return sinks
+
+
+def _asking(url: str, clocks: "Clocks") -> "Asking":
+    from kvguard.serve.asking import Asking  # its HTTP client is only for who wants it
+
+    return Asking(url, clocks.steady)
+
+
+def _kube_events(complain: "Complain") -> "Sink":
+    """Events about the pod that this process runs in.
+
+    Raises:
+        ConfigError: it runs in none.
+    """
+    from kvguard.serve.kube_events import KubeEvents
+    from kvguard.sources.kube.address import Cluster, parse_address
+
+    myself = parse_address("pod:self/kvguard")
+    return KubeEvents(Cluster.from_inside(), myself, os.environ.get("POD_UID"), time.time, complain)

@@ -140,6 +140,7 @@ def _report(snapshot: Snapshot) -> dict[str, Any]:
             "last_bytes": moment(snapshot.read_at),
             "last_look": moment(snapshot.looked_at),
         },
+        "vllm_endpoint": None if snapshot.heard is None else asdict(snapshot.heard),
         "slo_file": {
             "path": snapshot.slo.path,
             "loaded_at": moment(snapshot.slo.loaded_at),

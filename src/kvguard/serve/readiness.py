@@ -28,7 +28,7 @@ class HealthCheck:
 
 def health_checks(snapshot: Snapshot) -> list[HealthCheck]:
     """What readiness rests on, in the order of a reader's questions: the log, the SLO, the start, each objective."""
-    return [_source(snapshot), *_slo(snapshot), *_start(snapshot), *_objectives(snapshot)]
+    return [_source(snapshot), *_vllm(snapshot), *_slo(snapshot), *_start(snapshot), *_objectives(snapshot)]
 
 
 def readiness_text(snapshot: Snapshot, verbose: bool) -> str:
@@ -80,6 +80,14 @@ def source_text(snapshot: Snapshot) -> str:
 
 def _source(snapshot: Snapshot) -> HealthCheck:
     return HealthCheck("source", snapshot.source.state is not State.FAILING, source_text(snapshot))
+
+
+def _vllm(snapshot: Snapshot) -> Iterator[HealthCheck]:
+    """What vLLM said when it was asked itself; while a start is under way it does not answer, and that is no fault."""
+    heard = snapshot.heard
+    if heard is not None:
+        told = "; ".join(heard.problems) or f"answers, version {heard.version}"
+        yield HealthCheck("vllm-endpoint", not heard.problems, shown(told))
 
 
 def _slo(snapshot: Snapshot) -> Iterator[HealthCheck]:

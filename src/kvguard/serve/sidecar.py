@@ -7,18 +7,36 @@ handed in by clocks of the caller: a test turns it by hand.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kvguard.guard import Guard
 from kvguard.serve.gate import CLOSED_BEFORE_READING, answer
 from kvguard.serve.slo_file import SloFile
 from kvguard.serve.snapshot import Snapshot
+from kvguard.serve.testimony import amended
+from kvguard.slo.evaluate import evaluate
+from kvguard.slo.verdict import Verdict
 from kvguard.sources.source import Boundary, Chunk, Source, State
+from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.startup.report import CapacityReport
 
 PUBLISH_S = 0.05
 """A log that grows without a pause is judged at most this often: judging costs more than skimming access lines."""
 TICK_S = 1.0
 """A log that rests is judged this often: time may pass for `ready_within`."""
+
+
+class Witness(Protocol):
+    """Whoever asks vLLM."""
+
+    @property
+    def name(self) -> str:
+        """The address that is asked."""
+
+    @property
+    def answer(self) -> VllmAnswer | None:
+        """The newest answer; another object each time."""
+
 
 Sink = Callable[[Snapshot | None, Snapshot], None]
 """Told of every new snapshot with the one before it; `None` at the first."""
@@ -41,13 +59,21 @@ class Sidecar:
         slo_file: what is asked.
         clocks: what time it is.
         sinks: told of each snapshot, in this thread: they must be quick.
+        witness: what vLLM says of itself, beside its log.
     """
 
     def __init__(
-        self, source: Source, guard: Guard, slo_file: SloFile, clocks: Clocks, sinks: Sequence[Sink] = ()
+        self,
+        source: Source,
+        guard: Guard,
+        slo_file: SloFile,
+        clocks: Clocks,
+        sinks: Sequence[Sink] = (),
+        witness: Witness | None = None,
     ) -> None:
         self.source, self._guard, self._slo_file = source, guard, slo_file
-        self._clocks, self._sinks = clocks, sinks
+        self._clocks, self._sinks, self._witness = clocks, sinks, witness
+        self._heard: VllmAnswer | None = None
         self._published = clocks.steady()
         self._news = True
         self._since: tuple[State | None, float | None] = (None, None)
@@ -63,6 +89,7 @@ class Sidecar:
             source_since=None,
             read_at=None,
             looked_at=None,
+            heard=None,
             revision=0,
         )
 
@@ -72,6 +99,9 @@ class Sidecar:
         news = self._read(now)
         if self._slo_file.poll(now):
             self._guard.set_slo(self._slo_file.slo)
+            news = True
+        if self._witness is not None and self._witness.answer is not self._heard:
+            self._heard = self._witness.answer
             news = True
         pause = self.source.delay(now)
         self._news |= news
@@ -99,10 +129,17 @@ class Sidecar:
             self._looked_at = wall
         return bool(events)
 
+    def _judged(self, now: float) -> Verdict:
+        """The verdict on the log, or on what log and second witness tell together."""
+        if self._heard is None or self._witness is None:
+            return self._guard.verdict
+        report = amended(self._guard.report, self._heard, self._witness.name)
+        return self._guard.verdict if report is self._guard.report else evaluate(report, self._guard.slo, now)
+
     def _publish(self, now: float) -> None:
         """Replace the snapshot; its revision grows only if a person could see a difference."""
         before, self._published, self._news = self.snapshot, now, False
-        verdict = self._guard.verdict
+        verdict = self._judged(now)
         gate = answer(verdict, self._guard.slo.gate, before.gate.kept)
         status = self.source.status
         shown = (_told(verdict.report), verdict.outcome, verdict.reasons, gate, status.state, status.message)
@@ -117,6 +154,7 @@ class Sidecar:
             source_since=self._since[1],
             read_at=self._read_at,
             looked_at=self._looked_at,
+            heard=self._heard,
             revision=before.revision + changed,
         )
         if changed:

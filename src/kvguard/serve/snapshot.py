@@ -7,6 +7,7 @@ from kvguard.serve.gate import GateAnswer
 from kvguard.slo.objectives import Gate
 from kvguard.slo.verdict import Verdict
 from kvguard.sources.source import SourceStatus
+from kvguard.sources.vllm.answers import VllmAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Snapshot:
     """When bytes last arrived."""
     looked_at: float | None
     """When the source was last looked at without an error, whether or not there was anything new."""
+    heard: VllmAnswer | None
+    """What vLLM said of itself when it was last asked; `None` where nobody asks it."""
     revision: int
     """Grows when something changes that a person would see."""
 

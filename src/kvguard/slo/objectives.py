@@ -195,6 +195,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "arguments-differ": Severity.WARN,
         "load-matches-plan": Severity.NOTE,
         "concurrency-is-no-cap": Severity.NOTE,
+        "capacity-from-metrics": Severity.NOTE,
         "hybrid-token-figure": Severity.NOTE,
         "restarted": Severity.NOTE,
         "resized-at-run-time": Severity.NOTE,
