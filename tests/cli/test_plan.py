@@ -59,6 +59,8 @@ def test_the_status_is_that_of_the_start_and_the_target(words: tuple[str, ...], 
         ((LLAMA, "--vllm-version", "newest"), "not a vLLM version"),
         ((LLAMA, "--tensor-parallel-size", "3"), "32 attention heads; use a divisor"),
         ((LLAMA, "--block-size", "0"), "at least 1 is needed"),
+        ((LLAMA, "--pipeline-parallel-size", "33"), "more stages than the model has layers"),
+        ((LLAMA, "--draft-layers", "9999999"), "more than any model has"),
         ((LLAMA, "--kv-cache-dtype", "fp7"), "fp7"),
         ((LLAMA, "--gpu-memory", "24GiB", "--quantization", "magic"), "its bits a weight are not known"),
         ((LLAMA, "--from-log", "no-such.log"), "no-such.log"),
@@ -72,8 +74,16 @@ def test_what_cannot_be_planned_is_one_line(words: tuple[str, ...], told: str, c
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("words", [("--gpu-memory", "24 apples"), ("--kv-cache-memory-bytes", "4GiB..3GiB")])
-def test_a_size_that_is_none_is_a_usage_error(words: tuple[str, ...], capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--gpu-memory", "24 apples"),
+        ("--kv-cache-memory-bytes", "4GiB..3GiB"),
+        ("--gpu-memory-utilization", "5"),
+        ("--min-concurrency", "nan"),
+    ],
+)
+def test_a_figure_that_is_none_is_a_usage_error(words: tuple[str, ...], capsys: Capture) -> None:
     assert main(["plan", LLAMA, *words]) == 2
     assert words[0] in capsys.readouterr().err
 

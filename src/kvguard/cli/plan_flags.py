@@ -1,6 +1,7 @@
 """The flags of `kvguard plan` and how their values are read; the engine's are spelt as vLLM spells them."""
 
 import argparse
+from math import inf, nan
 
 from kvguard.units import Interval, QuantityError, parse_bytes_interval
 
@@ -21,6 +22,7 @@ COUNTS = (
 )
 WORDS = ("dtype", "kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype", "engine", "mamba-cache-mode")
 SWITCHES = ("async-scheduling", "enable-prefix-caching")
+_LARGEST = 1 << 40
 _CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")}
 
 
@@ -31,7 +33,7 @@ def add_pool(parser: argparse.ArgumentParser) -> None:
     add("--kv-cache-memory-bytes", action="append", type=_size, metavar="SIZE", help=often)
     add("--num-gpu-blocks-override", type=count, metavar="N", help="blocks of the pool")
     add("--gpu-memory", type=_size, metavar="SIZE", help="total memory of a card, as vLLM or nvidia-smi shows it")
-    add("--gpu-memory-utilization", type=float, metavar="F", help="share that vLLM may use (default: the release's)")
+    add("--gpu-memory-utilization", type=_share, metavar="F", help="share that vLLM may use (default: the release's)")
     add("--weights", type=_size, metavar="SIZE", help="weights on one rank, as vLLM prints them")
     add("--quantization", metavar="Q", help="of the weights: awq, gptq, fp8, nvfp4, …")
     add("--from-log", metavar="LOG", help="the parts and flags that a start on that machine measured")
@@ -59,7 +61,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("workload and target").add_argument
     for name in ("prompt-tokens", "output-tokens", "shared-prefix-tokens", "concurrent-requests"):
         add(f"--{name}", type=count, metavar="N")
-    add("--min-concurrency", type=float, metavar="F", help="requests of max_model_len that must fit in one engine")
+    add("--min-concurrency", type=_figure, metavar="F", help="requests of max_model_len that must fit in one engine")
 
 
 def count(text: str) -> int:
@@ -71,7 +73,27 @@ def count(text: str) -> int:
     plain = text.replace(",", "").replace("_", "")
     if not plain.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a count")
-    return int(plain)
+    number = int(plain)
+    if number > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is more than any deployment has")
+    return number
+
+
+def _figure(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not 0 <= number < inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a figure; write it as 2.5")
+    return number
+
+
+def _share(text: str) -> float:
+    number = _figure(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a share of the card; write it as 0.9")
+    return number
 
 
 def _size(text: str) -> Interval:

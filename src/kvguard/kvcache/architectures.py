@@ -9,7 +9,7 @@ from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, NoC
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.readers import Reader, Shards, recurrent
-from kvguard.kvcache.readers.heads import attention_heads, layer_count
+from kvguard.kvcache.readers.heads import MOST_LAYERS, attention_heads, layer_count
 
 _SPARSE_BLOCK = 64  # FlashMLA's sparse kernels take no other
 
@@ -86,6 +86,8 @@ def _drafter(layers: tuple[Layer, ...], count: int, draft_layers: int) -> tuple[
     """MTP and EAGLE layers: each as the model's last layer that keeps every token."""
     if not draft_layers:
         return ()
+    if draft_layers > MOST_LAYERS:
+        raise ConfigError(f"--draft-layers {draft_layers}: more than any model has")
     kept = [layer for layer in layers if isinstance(layer, Attention) and layer.kind in _DRAFT_KINDS]
     if not kept:
         raise ConfigError("--draft-layers: the model has no full-attention layer to copy; give --draft-config")

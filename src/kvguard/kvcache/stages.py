@@ -74,6 +74,8 @@ def layer_ranges(decoder_layers: int, serving: Serving) -> tuple[range, ...]:
     Raises:
         ConfigError: a partition that does not fit.
     """
+    if serving.pp > decoder_layers:
+        raise ConfigError(f"--pipeline-parallel-size {serving.pp}: more stages than the model has layers")
     counts = serving.pp_layer_partition or _even(decoder_layers, serving.pp)
     if len(counts) != serving.pp or sum(counts) != decoder_layers:
         raise ConfigError(

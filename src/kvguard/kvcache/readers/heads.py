@@ -10,7 +10,7 @@ HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_a
 KV_HEAD_KEYS = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
 HEAD_SIZE_KEYS = ("head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")
 HIDDEN_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
-_MOST_LAYERS = 4096
+MOST_LAYERS = 4096
 _FALCON_TYPES = ("falcon", "RefinedWeb", "RefinedWebModel")
 
 _CLASS_DEFAULTS: Mapping[str, Mapping[str, int]] = {
@@ -44,7 +44,7 @@ def layer_count(config: ModelConfig) -> int:
     """Decoder layers, as pipeline stages split them."""
     default = _default(config, "num_hidden_layers")
     count = default if default and config.get(*LAYER_KEYS) is None else config.integer(*LAYER_KEYS, least=1)
-    if count > _MOST_LAYERS:
+    if count > MOST_LAYERS:
         raise ConfigError(f"{config.architecture}: {count} layers are more than any model has")
     return count
 
