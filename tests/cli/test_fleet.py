@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kvguard.cli import exit_status, main
+from tests.conftest import FIXTURES
 from tests.live_prometheus import Target, scraping, serving
 
 GOOD = {"tokens": 100000, "concurrency": 6.1, "verdict": "pass", "version": "0.32.0"}
@@ -73,7 +74,11 @@ def test_the_table_can_be_read_and_is_summed_up(server, capsys):
     assert " ".join(lines[0].split()) == "replica model vLLM KV cache concurrency SLO baseline what is odd"
     assert " ".join(lines[1].split()) == "llm/osprey-e acme/osprey 0.32.0 100,000 tokens 6.10x fail – restart loop"
     assert " ".join(lines[2].split()) == "llm/osprey-f acme/osprey – – – unknown –"
-    assert lines[-1] == "7 replicas: 5 pass, 1 fail, 1 unknown; 469,000 tokens of KV cache together"
+    assert lines[-3:] == [
+        "acme/osprey: 5 replicas with 460,000 tokens of KV cache; the weakest, llm/osprey-c, 60,000",
+        "wren: 1 replica with 9,000 tokens of KV cache",
+        "7 replicas: 5 pass, 1 fail, 1 unknown",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +112,9 @@ def test_a_server_that_is_something_else_is_one_line(capsys):
     with serving(["hello"]) as port:
         assert main(["fleet", "--prometheus", f"http://127.0.0.1:{port}"]) == exit_status.USAGE
     assert "no Prometheus API: give the server's base URL" in capsys.readouterr().err
+
+
+def test_the_page_on_kubernetes_shows_this_very_table(server, capsys):
+    main(["fleet", "--prometheus", server.url])
+    shown = "".join(f"    {line}\n" if line else "\n" for line in capsys.readouterr().out.splitlines())
+    assert shown in (FIXTURES.parent / "docs/kubernetes.md").read_text()

@@ -1,6 +1,6 @@
 """A fleet as a table: one line a replica, the odd ones first, each with what is odd."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +36,10 @@ class Replica:
 
 
 def render_fleet(replicas: Sequence[Replica], terminal: Terminal) -> str:
-    """The table, and a line that sums it up."""
+    """The table, a line for each model, and one that sums up the verdicts."""
     rows = [[Cell(title, Tone.QUIET, right=right) for title, right in _HEAD]]
     rows += [_row(replica) for replica in replicas]
-    return terminal.finish([*columns(rows, terminal), "", _sum(replicas)])
+    return terminal.finish([*columns(rows, terminal), "", *_models(replicas), _sum(replicas)])
 
 
 def fleet_document(replicas: Sequence[Replica]) -> dict[str, Any]:
@@ -94,9 +94,22 @@ def _text(text: str | None) -> str:
     return cut(shown(text), WIDEST_NAME) if text else NAMELESS
 
 
+def _models(replicas: Sequence[Replica]) -> Iterator[str]:
+    """What the replicas of a model hold together: tokens of different models do not add up."""
+    for model in sorted({one.model for one in replicas if one.model}):
+        sized = [(one.kv_cache_tokens, one.name) for one in replicas if one.model == model and one.kv_cache_tokens]
+        if sized:
+            weakest, name = min(sized)
+            total = sum(tokens for tokens, _ in sized)
+            share = f"; the weakest, {_text(name)}, {weakest:,.0f}" if len(sized) > 1 else ""
+            yield f"{_text(model)}: {_replicas(len(sized))} with {total:,.0f} tokens of KV cache{share}"
+
+
 def _sum(replicas: Sequence[Replica]) -> str:
-    tokens = sum(one.kv_cache_tokens or 0 for one in replicas)
     outcomes = [one.outcome for one in replicas]
     counts = [f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes]
-    noun = "replica" if len(replicas) == 1 else "replicas"
-    return f"{len(replicas)} {noun}: {', '.join(counts)}; {tokens:,.0f} tokens of KV cache together"
+    return f"{_replicas(len(replicas))}: {', '.join(counts)}"
+
+
+def _replicas(count: int) -> str:
+    return f"{count} replica" if count == 1 else f"{count} replicas"
