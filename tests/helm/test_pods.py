@@ -168,9 +168,9 @@ def test_a_pod_by_its_name_is_all_the_outside_guard_may_read(one):
 
 
 def test_events_are_written_by_right_only_on_request(one):
-    rules = one("Role", "pod-log", "guard.events=true")["rules"]
+    rules = one("Role", "pod-log")["rules"]
     assert rules[1] == {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
-    assert "--events" in guard_of(template_of(one("Deployment", "pod-log", "guard.events=true")))["args"]
+    assert "--events" in guard_of(template_of(one("Deployment", "pod-log")))["args"]
 
 
 @pytest.mark.parametrize("values", ["standalone", "bare", "beside"])
