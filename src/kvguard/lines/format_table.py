@@ -30,22 +30,29 @@ class FormatTable:
 
     def __init__(self, rows: Sequence[LineFormat]) -> None:
         self.rows = tuple(rows)
+        self._by_literal = [(row.literal, row) for row in self.rows]
 
     @functools.cached_property
     def told_while_serving(self) -> tuple[bytes, ...]:
         """The literals of rows that can change a start which serves, or begin another one behind it."""
-        rows = (row for row in self.rows if row.amends or any(issubclass(kind, _TURNING) for kind in row.emits))
-        return tuple(dict.fromkeys(row.literal.encode() for row in rows))
+        return tuple(dict.fromkeys(row.literal.encode() for row in self.while_serving.rows))
+
+    @functools.cached_property
+    def while_serving(self) -> "FormatTable":
+        """The rows that can change a start which serves, or begin another one behind it."""
+        return FormatTable(
+            [row for row in self.rows if row.amends or any(issubclass(kind, _TURNING) for kind in row.emits)]
+        )
 
     def known(self, text: str) -> list[LineFormat]:
         """The rows whose literal the text holds."""
-        return [row for row in self.rows if row.literal in text]
+        return [row for literal, row in self._by_literal if literal in text]
 
     def tell(self, candidates: Iterable[str], origin: Origin) -> list[Event] | None:
         """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""
         for text in candidates:
-            for row in self.rows:
-                if row.literal in text and (found := match(row, text, replace(origin, text=text))) is not None:
+            for row in self.known(text):
+                if (found := match(row, text, replace(origin, text=text))) is not None:
                     return found
         return None
 

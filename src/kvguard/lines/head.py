@@ -3,9 +3,9 @@
 Between the two steps the parts of a cut line are joined and several records on one line are told apart.
 """
 
-import dataclasses
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import regex
 
@@ -25,7 +25,7 @@ _ANSI = regex.compile(
     r"|\[\d{1,3}(?:;\d{1,3}){0,4}m",
     regex.VERSION1,
 )
-_INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": " "})
+_INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": "  "})
 _REPEATED = regex.compile(
     r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
 )
@@ -33,8 +33,7 @@ _BORDERS = ("│", "┃", "║")
 _RIGHT_BORDER = regex.compile(r"\s*+[│┃║¦|]\s*+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """What stood before a message, as far as it has been taken off."""
 
     message: str
@@ -93,7 +92,7 @@ def strip(text: str, around: Head | None = None) -> Head:
         text: one record.
         around: what its envelope, or the record that it stands in, has told already.
     """
-    head = Head(text) if around is None else dataclasses.replace(around, message=text, partial=False)
+    head = Head(text) if around is None else around._replace(message=text, partial=False)
     for _ in range(MAX_DEPTH):
         step = _from_json(head) or _without_prefix(head, outer_only=False)
         if step is None:
@@ -109,8 +108,8 @@ def _without_trailer(head: Head) -> Head:
     if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
         message = _RIGHT_BORDER.sub("", message)
     if "[repeated " in message and (found := _REPEATED.search(message)) is not None:
-        return dataclasses.replace(head, message=message[: found.start()], repeated=int(found["times"]) + 1)
-    return head if message is head.message else dataclasses.replace(head, message=message)
+        return head._replace(message=message[: found.start()], repeated=int(found["times"]) + 1)
+    return head if message is head.message else head._replace(message=message)
 
 
 def _from_json(head: Head) -> tuple[Head, bool] | None:
@@ -118,8 +117,7 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
     if found is None:
         return None
     named = speaker(found.process) if found.process else None
-    inner = dataclasses.replace(
-        head,
+    inner = head._replace(
         message=clean(found.message).rstrip("\r\n"),
         trust=Trust.RECORD if found.logger else head.trust,
         role=named.role if named is not None else head.role,
@@ -141,7 +139,7 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
 def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
     """The head with the next prefix taken off, and whether the message follows at once."""
     text = head.message.lstrip(" ")
-    for prefix in PREFIXES:
+    for prefix in _beginning_with(text[:1]):
         if outer_only and not prefix.outer:
             if prefix.pattern.match(text) is not None:
                 return None  # a logger's own prefix begins here: what follows belongs to the record
@@ -152,9 +150,15 @@ def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
     return None
 
 
+@functools.lru_cache(maxsize=512)
+def _beginning_with(character: str) -> tuple[Prefix, ...]:
+    """The prefixes that can begin with this character: most of the table need not be tried."""
+    return tuple(prefix for prefix in PREFIXES if prefix.pattern.fullmatch(character, partial=True) is not None)
+
+
 def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> Head:
     groups: Mapping[str, str] = {name: text for name, text in match.groupdict().items() if text is not None}
-    changes: dict[str, object] = {"message": rest}
+    changes: dict[str, Any] = {"message": rest}
     if prefix.ambiguous:
         changes["others"] = (head.message.strip(), *head.others)
     if prefix.trust is not Trust.RAW and head.trust is not Trust.RECORD:
@@ -175,13 +179,13 @@ def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> 
         changes["message"] = _RIGHT_BORDER.sub("", rest)
     if match[0].startswith("`"):
         changes["message"] = rest.rstrip("` ")
-    return dataclasses.replace(head, **changes)  # type: ignore[arg-type]
+    return head._replace(**changes)
 
 
-def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, object]:
+def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, Any]:
     """The innermost tag that names a role wins; a Ray actor's node is kept beside it."""
     named = speaker(groups["tag"])
-    fields: dict[str, object] = {"node": groups.get("node") or head.node}
+    fields: dict[str, Any] = {"node": groups.get("node") or head.node}
     if named.role is Role.OTHER and head.role not in (Role.OTHER, Role.UNTAGGED):
         return fields
     unnamed = f"pid={groups['pid']}" if named.role is Role.WORKER else None

@@ -39,7 +39,7 @@ class JsonRecord:
     process: str | None
     file: str | None
     logger: bool
-    """Whether a logger wrote it, not a container runtime that frames any line."""
+    """Whether a logger of the program wrote it, not a runtime or a shipper that frames any line."""
     partial: bool
 
 
@@ -73,7 +73,7 @@ def _record(parsed: Mapping[str, Any]) -> JsonRecord | None:
         pid=_count(parsed, PID_KEYS),
         process=_process(parsed),
         file=_file(parsed),
-        logger=not runtime and (level is not None or _text(parsed, PROCESS_KEYS + LOGGER_KEYS) is not None),
+        logger=not runtime and _text(parsed, PROCESS_KEYS + LOGGER_KEYS + FILE_KEYS) is not None,
         partial=runtime and not message.endswith("\n"),
     )
 

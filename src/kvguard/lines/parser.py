@@ -4,11 +4,9 @@ Input never raises; what is skipped is counted. A log that interleaves several c
 --prefix, stern) is read container by container: another service's ready line is not the server's.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 from kvguard.events import Event, Trust
-from kvguard.lines import records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.framing import LineFramer
@@ -16,9 +14,13 @@ from kvguard.lines.head import Head, clean, envelope, strip
 from kvguard.lines.line_format import LineFormat
 from kvguard.lines.reader import RecordReader, Tally
 from kvguard.lines.skimming import MARK, Skimmer
+from kvguard.lines.wrapped import Width
 
 MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
+
+PADDING = " │┃║¦|"
+"""What fills a line to the right border of a box."""
 
 
 class StartupLogParser:
@@ -33,6 +35,7 @@ class StartupLogParser:
         self._current: str | None = None
         self._one_container = False
         self._skimmer = Skimmer()
+        self._widest = 0
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order."""
@@ -95,12 +98,17 @@ class StartupLogParser:
         for piece in text.split("\r") if "\r" in text else (text,):
             if not piece or piece.isspace():
                 continue
-            head = envelope(clean(piece))
+            shown = clean(piece)
+            columns = len(shown.rstrip(PADDING)) - piece.count("\t")  # a tab is shown as two spaces
+            self._widest = max(self._widest, columns)
+            head = envelope(shown)
             container = head.container or container
-            yield from self._routed(number, dataclasses.replace(head, container=container))
+            width = Width(columns, at_edge=columns == self._widest)
+            yield from self._routed(number, head._replace(container=container), width)
 
-    def _routed(self, number: int, head: Head) -> Iterator[Event]:
+    def _routed(self, number: int, head: Head, width: Width) -> Iterator[Event]:
         """Hand the line to the reader of its container, where the log's first record shows that it names them."""
+        head = self._without_known_name(head)
         name = head.container
         if name not in self._readers and name is not None:
             known = not self._one_container and len(self._readers) < MAX_CONTAINERS
@@ -108,11 +116,17 @@ class StartupLogParser:
         elif name is None and self._current is None and not self._one_container and _is_record(head):
             self._one_container = True
         if name is None:
-            named = head.message.split(" ", 1)[0]  # "vllm-1 exited with code 137", as compose says itself
-            name = named if named in self._readers else self._current
+            first_word = head.message.split(" ", 1)[0]  # "vllm-1 exited with code 137", as compose says itself
+            name = first_word if first_word in self._readers else self._current
         self._current = name
-        head = head if head.container == name else dataclasses.replace(head, container=name)
-        yield from self._reader(name).line(number, head)
+        head = head if head.container == name else head._replace(container=name)
+        yield from self._reader(name).line(number, head, width)
+
+    def _without_known_name(self, head: Head) -> Head:
+        """stern puts nothing between its two names and the line: before raw text they are known from the records."""
+        names = () if head.container is not None else (name for name in self._readers if name and " " in name)
+        name = next((name for name in names if head.message.startswith(f"{name} ")), None)
+        return head if name is None else envelope(head.message[len(name) + 1 :])._replace(container=name)
 
     def _reader(self, container: str | None) -> RecordReader:
         reader = self._readers.get(container)
@@ -123,4 +137,4 @@ class StartupLogParser:
 
 def _is_record(head: Head) -> bool:
     """Whether a logger's prefix follows: only then does what stands before it name a container."""
-    return records.begins(head.message) or strip(head.message).trust is not Trust.RAW
+    return strip(head.message, head).trust is not Trust.RAW

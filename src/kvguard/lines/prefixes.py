@@ -170,7 +170,8 @@ PREFIXES: tuple[Prefix, ...] = (
     _envelope("box", r"[│┃║▌|¦] ?(?=.*[│┃║|¦] *$)", "tmux, k9s, rich panels"),
     _envelope(
         "syslog",
-        rf"(?:<\d{{1,3}}>\d? ?)?(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK} )?[\w.-]{{1,80}}+ [\w./@:-]{{1,80}}+\[\d++\]: ",
+        rf"(?:<\d{{1,3}}>\d? ?)?(?:(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK}|(?P<stamp>{ISO})) )?"
+        rf"[\w.-]{{1,80}}+ [\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - )",
         "journald and syslog, with their own or an ISO timestamp",
     ),
     _envelope("srun-label", r"\d{1,5}: ", "srun --label", ambiguous=True),

@@ -16,7 +16,7 @@ from kvguard.lines import records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
 from kvguard.lines.secrets import redact
-from kvguard.lines.wrapped import OpenMessage
+from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Width
 
 MAX_PARTS = 2**18
 """Characters joined from CRI or docker parts of one record."""
@@ -67,6 +67,7 @@ class RecordReader:
         self._tally = tally
         self._parts: list[str] = []
         self._torn: list[tuple[int, str]] = []
+        self._free_text = ""
         self._open: OpenMessage | None = None
         self._user_text = False
         self._traceback_of: int | None = _NONE_OPEN
@@ -92,7 +93,7 @@ class RecordReader:
         """Nothing follows: tell what was held back."""
         waiting, self._torn = self._torn, []
         for number, text in waiting:
-            yield from self._physical(number, text, Head(text))
+            yield from self._physical(number, text, Head(text), NEVER_WRAPPED)
         yield from self._close()
 
     def forget(self) -> None:
@@ -104,32 +105,43 @@ class RecordReader:
         self._traceback_of = _NONE_OPEN
         self._processes.clear()
 
-    def line(self, number: int, outer: Head) -> Iterator[Event]:
+    def line(self, number: int, outer: Head, width: Width) -> Iterator[Event]:
         """Take the next line.
 
         Args:
             number: of the physical line.
             outer: the line without its envelope, and what that told.
+            width: of the physical line.
         """
         text = self._joined_parts(outer)
         if text is None:
             return
-        around = outer if text is outer.message else dataclasses.replace(outer, others=())
+        if text is not outer.message:
+            outer, width = outer._replace(others=()), NEVER_WRAPPED
         for first, whole in self._with_whole_prefix(number, text):
-            yield from self._physical(first, whole, around if whole is text else dataclasses.replace(around, others=()))
+            yield from self._physical(first, whole, outer if whole is text else outer._replace(others=()), width)
 
-    def _physical(self, number: int, text: str, around: Head) -> Iterator[Event]:
-        pieces = (text,) if self.serving else records.split(text)
+    def _physical(self, number: int, text: str, around: Head, width: Width) -> Iterator[Event]:
+        pieces = (self._without_free_text(text),) if self.serving else self._split(text)
         if len(pieces) > 1:
-            around = dataclasses.replace(around, others=())
-        for piece in pieces:
+            around = around._replace(others=())
+        for index, piece in enumerate(pieces, 1):
             head = strip(piece, around)
             if head.trust is Trust.RECORD and "]" not in piece:
                 self._tally.unmarked += 1
                 self._tally.json += head.json
-            yield from self._record(number, head, len(piece))
+            yield from self._record(number, head, width if index == len(pieces) else NEVER_WRAPPED)
             if self._user_text:
                 return  # what looks like another record behind it may be the user's
+
+    def _split(self, text: str) -> tuple[str, ...]:
+        free_text, pieces = records.split(text)
+        self._free_text = free_text or self._free_text
+        return pieces
+
+    def _without_free_text(self, text: str) -> str:
+        """While the server serves, only the very text that stood before the records of its start is taken off."""
+        return records.without(self._free_text, text) if self._free_text else text
 
     def _joined_parts(self, outer: Head) -> str | None:
         """A record that the container runtime cut, once its last part is there; any other text as it is."""
@@ -159,7 +171,7 @@ class RecordReader:
             return waiting
         return [*waiting, (number, text)]
 
-    def _record(self, number: int, head: Head, columns: int) -> Iterator[Event]:
+    def _record(self, number: int, head: Head, width: Width) -> Iterator[Event]:
         """Tell of one record."""
         own_record = head.trust is Trust.RECORD
         if own_record:
@@ -172,43 +184,51 @@ class RecordReader:
         origin = self._origin(number, head)
         if self.doubtful and origin.pid is not None and own_record:
             yield ProcessSpoke(format="process", origin=origin)
-        yield from self._message(first, head, origin, columns)
+        yield from self._message(first, head, origin, width)
         for line in () if self.serving else rest:
-            inner = strip(line, dataclasses.replace(head, others=()))
-            yield from self._message(inner.message, inner, self._origin(number, inner), records.WIDEST_TERMINAL + 1)
+            inner = strip(line, head._replace(others=()))
+            yield from self._message(inner.message, inner, self._origin(number, inner), NEVER_WRAPPED)
 
-    def _message(self, message: str, head: Head, origin: Origin, columns: int) -> Iterator[Event]:
+    def _message(self, message: str, head: Head, origin: Origin, width: Width) -> Iterator[Event]:
         candidates = (message.strip(), *head.others)
         continues = self._continues(head)
-        if continues and self._open is not None and self._open.promising and self._extend(candidates, columns):
+        if continues and self._open is not None and self._open.promising and self._extend(candidates, width):
             return
         origin = self._in_traceback(origin)
         events = self._table.tell(candidates, origin)
-        if events is None and continues and self._extend(candidates, columns):
+        if events is None and continues and self._extend(candidates, width):
             return
         yield from self._close()
         if message.startswith(_TRACEBACK) and not self.serving:
             self._traceback_of = origin.pid
-        opened = self._opens(message, head, events is not None, columns)
+        opened = self._opens(message, head, events is not None, width)
         if opened is not None:
-            self._open = OpenMessage(message, origin, columns, events, promising=opened)
+            self._open = OpenMessage(message.rstrip(), origin, width.columns, width.at_edge, events, promising=opened)
         elif events is None:
             yield from self._unmatched(message, origin)
         else:
             yield from self._counted(events)
 
-    def _opens(self, message: str, head: Head, matched: bool, columns: int) -> bool | None:
+    def _opens(self, message: str, head: Head, matched: bool, width: Width) -> bool | None:
         """Whether a format would describe more of the message; `None` where nothing can follow it."""
-        if self.serving or columns > records.WIDEST_TERMINAL or not message.strip():
+        text = message.strip()
+        if not width.may_be_wrapped or not text:
             return None
-        table = self._table
-        if table.may_grow(message) if matched else table.may_begin(message) or table.ends_with_beginning(message):
+        table = self._lasting_table
+        if self.serving:
+            return True if head.trust is Trust.RECORD and not matched and table.may_begin(text, True) else None
+        if table.may_grow(text) if matched else table.may_begin(text) or table.ends_with_beginning(text):
             return True
         return False if head.trust is Trust.RECORD and not matched else None
 
-    def _extend(self, candidates: Sequence[str], columns: int) -> bool:
+    @property
+    def _lasting_table(self) -> FormatTable:
+        """What a wrapped message may be: while the server serves, only what may change its start."""
+        return self._table.while_serving if self.serving else self._table
+
+    def _extend(self, candidates: Sequence[str], width: Width) -> bool:
         assert self._open is not None
-        return self._open.extend(candidates, columns, self._table)
+        return self._open.extend(candidates, width, self._lasting_table)
 
     def _close(self) -> Iterator[Event]:
         """Nothing continues the open message: tell what it is by itself."""
@@ -228,7 +248,6 @@ class RecordReader:
         """Whether the line can be the rest of the open message: it brings no logger's prefix of its own."""
         return (
             self._open is not None
-            and not self.serving
             and head.trust is not Trust.RECORD
             and head.level is None
             and head.pid in (None, self._open.origin.pid)

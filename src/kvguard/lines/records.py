@@ -11,7 +11,10 @@ NARROWEST_TERMINAL = 30
 WIDEST_TERMINAL = 400
 """Columns: a line of another width was not wrapped by anybody."""
 
-_LEVEL = r"(?:TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+_LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LEVEL = rf"(?:{'|'.join(_LEVELS)})"
+_MARKS = (*_LEVELS, "Error: ")
+"""Every record holds one of them."""
 _UVICORN = (
     r"(?:Started server process|Waiting for application|Application startup|Uvicorn running|Shutting down"
     r"|Finished server process)"
@@ -22,12 +25,15 @@ _FATAL = (
 )
 _TAGS = regex.compile(rf"(?:{TAG})*+", regex.VERSION1)
 _PREFIX = regex.compile(
-    rf"(?:{TAG})*+(?:{_LEVEL} \d\d-\d\d {CLOCK} (?:\[[^\]\s]++\]|[\w./-]++:\d++\])|{_LEVEL}: {{1,5}}\S)", regex.VERSION1
+    rf"(?:\[[^\[\]]{{1,80}}+\] )?+(?:{TAG})*+"
+    rf"(?:{_LEVEL} \d\d-\d\d {CLOCK} (?:\[[^\]\s]++\]|[\w./-]++:\d++\])|{_LEVEL}: {{1,5}}\S)",
+    regex.VERSION1,
 )
 """A record's whole prefix."""
 _START = regex.compile(
     rf"(?:{TAG})*+"
-    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d:\d\d|\[?[\w./-]++\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}|[\w.]*?Error: {_FATAL})",
+    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d:\d\d|\[?[\w./-]++\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
+    rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})",
     regex.VERSION1,
 )
 """Where a record begins: process tags, and a level with time or file as vLLM prints them (or uvicorn, or a failure)."""
@@ -36,25 +42,35 @@ _FREE_TEXT = regex.compile(r"(?:[^\s%|]{1,60} ?){0,4}")
 """What VLLM_LOGGING_PREFIX may put between a process tag and the level."""
 
 
-def split(text: str) -> tuple[str, ...]:
-    """The records of one line, each with its tags; text before the first is a piece of its own.
+def split(text: str) -> tuple[str, tuple[str, ...]]:
+    """The records of one line, each with its tags, and the free text that stands between the first one's tags and it.
 
-    Tags before free text or a progress bar (`(EngineCore pid=7) my-node INFO …`) are those of the record behind it.
+    Other text before the first (a progress bar) is a piece of its own; the tags before it are those of the record too.
     """
+    if sum(map(text.count, _MARKS)) <= 1 and begins(text):
+        return "", (text,)
+    tags = _TAGS.match(text)
+    assert tags is not None
     starts = [found.start() for found in _START.finditer(text)]
-    if not starts or starts == [0] or (text.startswith("{") and text.rstrip().endswith("}")):
-        return (text,)
+    if not starts or starts == [0] or (text.startswith("{", tags.end()) and text.rstrip().endswith("}")):
+        return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
     pieces[:-1] = [_GLUED_ESCAPES.sub("", piece) for piece in pieces[:-1]]
     before = text[: starts[0]]
-    if not before.strip():
-        return tuple(pieces)
-    tags = _TAGS.match(before)
-    if tags is not None and tags[0] and not pieces[0].startswith("("):
+    if before.strip() and not pieces[0].startswith("("):
         pieces[0] = tags[0] + pieces[0]
-    if _FREE_TEXT.fullmatch(before, tags.end() if tags is not None else 0) is not None:
-        return tuple(pieces)
-    return (before, *pieces)
+    free_text = before[tags.end() :]
+    if _FREE_TEXT.fullmatch(free_text) is not None:
+        return free_text, tuple(pieces)
+    return "", (before, *pieces)
+
+
+def without(free_text: str, text: str) -> str:
+    """The text without this free text between its tags and what follows."""
+    tags = _TAGS.match(text)
+    assert tags is not None
+    end = tags.end()
+    return text[:end] + text[end + len(free_text) :] if text.startswith(free_text, end) else text
 
 
 def begins(text: str) -> bool:

@@ -5,15 +5,32 @@ It is held back with what it tells so far, so that a figure cut in two is never 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kvguard.events import Event, Origin
 from kvguard.lines.format_table import FormatTable
+from kvguard.lines.records import WIDEST_TERMINAL
 
 RAGGED = 30
 """Columns by which lines wrapped at spaces differ."""
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
 """An engine's banner of 8 kB on an 80-column terminal needs a hundred lines."""
+
+
+class Width(NamedTuple):
+    """How wide a physical line is, and whether none before it in its log was wider."""
+
+    columns: int
+    at_edge: bool
+
+    @property
+    def may_be_wrapped(self) -> bool:
+        """Whether a terminal can be as wide."""
+        return self.columns <= WIDEST_TERMINAL
+
+
+NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
 
 
 @dataclass(slots=True)
@@ -23,34 +40,38 @@ class OpenMessage:
     text: str
     origin: Origin
     columns: int
-    """Width of its first physical line."""
+    """Width of its last physical line."""
+    cut_at_edge: bool
+    """Whether that line is as wide as any before it: only then can a word or a figure be cut in two at its end."""
     events: list[Event] | None
     """What it tells so far; `None` while no format describes it."""
     promising: bool
     """Whether a format describes it, or would if it went on."""
     lines: int = 1
 
-    def extend(self, candidates: Sequence[str], columns: int, table: FormatTable) -> bool:
+    def extend(self, candidates: Sequence[str], width: Width, table: FormatTable) -> bool:
         """Take the next line as the rest if a format describes the two together, or would if they went on.
 
         A wrap inside a word leaves nothing between the halves, one at a space has eaten it: both are tried.
         """
         if self.lines >= MAX_WRAPPED_LINES or len(self.text) > MAX_WRAPPED_CHARACTERS:
             return False
-        joined = [f"{self.text}{glue}{rest}" for rest in candidates for glue in ("", " ")]
+        glues = ("", " ") if self.cut_at_edge else (" ",)
+        joined = [f"{self.text.lstrip()}{glue}{rest}" for rest in candidates for glue in glues]
         for text in joined:
             events = table.tell((text,), self.origin)
             if events is not None:
                 self.events = events
-                return self._grow(text)
-        alike = abs(columns - self.columns) <= RAGGED
+                return self._grow(text, width)
+        alike = abs(width.columns - self.columns) <= RAGGED
         for text in joined:
             if table.may_begin(text, by_pattern_alone=alike):
-                return self._grow(text)
+                return self._grow(text, width)
         return False
 
-    def _grow(self, text: str) -> bool:
+    def _grow(self, text: str, width: Width) -> bool:
         self.text = text
+        self.columns, self.cut_at_edge = width.columns, width.at_edge
         self.lines += 1
         self.promising = True
         return True

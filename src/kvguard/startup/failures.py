@@ -1,5 +1,7 @@
 """From messages of failure to the cause of a failed start: the root cause wins over those who only report it."""
 
+import re
+
 from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Trust
 from kvguard.lines.secrets import redact
 from kvguard.startup.report import FailureKind, Phase
@@ -18,16 +20,19 @@ _WEIGHT = {
 """How near to the root cause a kind is; the first of the nearest is kept."""
 _HARMLESS_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "WARN"})
 """Levels at which the words of a failure are advice, and the start goes on."""
+_RAISED = re.compile(r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)|(?<=Interrupt))")
 _INVALID = ("ValidationError", "validation error")
 _SILENT = ("SystemExit", "KeyboardInterrupt", "BrokenPipeError", "CancelledError", "asyncio.exceptions.CancelledError")
 
 
 def is_failure(event: Event) -> bool:
     """Whether the event speaks of a failure at a level that means it."""
-    return (
-        isinstance(event, FailureReported | ProcessFailed | ExceptionRaised)
-        and event.origin.level not in _HARMLESS_LEVELS
-    )
+    if not isinstance(event, FailureReported | ProcessFailed | ExceptionRaised):
+        return False
+    if event.origin.level not in _HARMLESS_LEVELS:
+        return True
+    # a shipper gives every raw line a level of its own: what an exception's class opens is no advice
+    return event.origin.file is None and _RAISED.match(event.message) is not None
 
 
 def take_failure(state: StartState, event: Event) -> None:
