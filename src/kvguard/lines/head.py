@@ -117,19 +117,20 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
     if found is None:
         return None
     named = speaker(found.process) if found.process else None
+    own = found.logger or head.trust is Trust.TAGGED  # behind a process tag only that process writes
     inner = head._replace(
         message=clean(found.message).rstrip("\r\n"),
-        trust=Trust.RECORD if found.logger else head.trust,
+        trust=Trust.RECORD if own else head.trust,
         role=named.role if named is not None else head.role,
         tag=found.process or head.tag,
         pid=found.pid if found.pid is not None else head.pid,
         engine=named.engine if named is not None and named.engine is not None else head.engine,
         rank=(named.rank if named is not None else None) or head.rank,
-        stamp=stamps.seconds(found.stamp) if found.stamp and found.logger else head.stamp,
-        outer_stamp=stamps.seconds(found.stamp) if found.stamp and not found.logger else head.outer_stamp,
+        stamp=stamps.seconds(found.stamp) if found.stamp and own else head.stamp,
+        outer_stamp=stamps.seconds(found.stamp) if found.stamp and not own else head.outer_stamp,
         level=found.level or head.level,
         file=found.file or head.file,
-        framed=head.framed or not found.logger,
+        framed=head.framed or not own,
         partial=found.partial,
         json=True,
     )
