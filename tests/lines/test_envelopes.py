@@ -20,7 +20,7 @@ RUNS = Path(__file__).parents[2] / "fixtures" / "logs" / "runs"
 NAMES = sorted(folder.name for folder in RUNS.iterdir())
 UNDATED = {"vllm-0.32.0-cpu-json", "vllm-0.32.0-cpu-level-warning"}
 WHERE = frozenset(
-    {"place", "first_place", "last_place", "lines", "counts", "first_line", "last_line", "sources", "how"}
+    {"place", "first_place", "last_place", "lines", "counts", "first_line", "last_line", "sources", "how", "quotes"}
 )
 """Fields that say where a fact stands, and how much was read."""
 LOGO_CUT = ("vllm-0.32.0-cpu-prefix-debug", "viewer 100, at spaces")

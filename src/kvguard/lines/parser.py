@@ -81,8 +81,8 @@ class StartupLogParser:
         tally = self.tally
         if reader is None or len(self._readers) > 1 or not reader.serving or reader.waits:
             return False
-        if reader.doubtful and tally.json:
-            return False
+        if tally.json and (reader.doubtful or tally.parts):
+            return False  # a literal may stand in another part than the object's beginning
         self._skimmer.anchors = self._table.told_while_serving if tally.json else (MARK,)
         return tally.records > 0 and tally.unmarked == tally.json
 

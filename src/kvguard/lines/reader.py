@@ -50,6 +50,8 @@ class Tally:
     """Records that do not show the source file's bracket."""
     json: int = 0
     """Those among them that a JSON object holds."""
+    parts: int = 0
+    """Lines that a container runtime cut."""
 
 
 class RecordReader:
@@ -146,6 +148,7 @@ class RecordReader:
     def _joined_parts(self, outer: Head) -> str | None:
         """A record that the container runtime cut, once its last part is there; any other text as it is."""
         if outer.partial:
+            self._tally.parts += 1
             if sum(map(len, self._parts)) < MAX_PARTS:
                 self._parts.append(outer.message)
             return None
