@@ -13,7 +13,7 @@ from kvguard.lines.framing import LineFramer
 from kvguard.lines.head import Head, clean, envelope, strip
 from kvguard.lines.line_format import LineFormat
 from kvguard.lines.reader import RecordReader, Tally
-from kvguard.lines.skimming import MARK, Skimmer
+from kvguard.lines.skimming import CUT, MARK, Skimmer
 from kvguard.lines.wrapped import Width
 
 MAX_CONTAINERS = 64
@@ -81,9 +81,11 @@ class StartupLogParser:
         tally = self.tally
         if reader is None or len(self._readers) > 1 or not reader.serving or reader.waits:
             return False
-        if tally.json and (reader.doubtful or tally.parts):
-            return False  # a literal may stand in another part than the object's beginning
-        self._skimmer.anchors = self._table.told_while_serving if tally.json else (MARK,)
+        if tally.json_parts or (tally.json and (reader.doubtful or tally.parts)):
+            return False  # what shows that a line must be read may stand in another part of it
+        self._skimmer.anchors = (
+            self._table.told_while_serving if tally.json else (MARK, CUT) if tally.parts else (MARK,)
+        )
         return tally.records > 0 and tally.unmarked == tally.json
 
     def _passed_over(self) -> Iterator[Event]:

@@ -51,7 +51,9 @@ class Tally:
     json: int = 0
     """Those among them that a JSON object holds."""
     parts: int = 0
-    """Lines that a container runtime cut."""
+    """Parts of lines that the kubelet's runtime has cut."""
+    json_parts: int = 0
+    """Parts of lines that Docker has cut: nothing but the missing newline shows them."""
 
 
 class RecordReader:
@@ -148,7 +150,8 @@ class RecordReader:
     def _joined_parts(self, outer: Head) -> str | None:
         """A record that the container runtime cut, once its last part is there; any other text as it is."""
         if outer.partial:
-            self._tally.parts += 1
+            self._tally.json_parts += outer.json
+            self._tally.parts += not outer.json
             if sum(map(len, self._parts)) < MAX_PARTS:
                 self._parts.append(outer.message)
             return None

@@ -17,6 +17,8 @@ from kvguard.lines import stamps
 
 MARK = b"]"
 """Closes the source file's bracket in every release's record; access lines and progress bars have none."""
+CUT = b" P "
+"""Stands in every line that the kubelet's runtime has cut: the mark may be in its next part."""
 MAX_KNOWN = 64
 """Kinds of stats lines remembered: one an engine and front end."""
 
