@@ -231,6 +231,15 @@ def test_the_gate_job_asks_before_the_rollout_and_its_end_is_the_checks(one):
     assert config["data"].keys() == {"slo.yaml", "kvguard-tee", "logging.json"}
 
 
+@pytest.mark.parametrize("way", ["podLog", "loggingConfig"])
+def test_the_job_reads_by_the_wrapper_whatever_the_deployment_does(one, way):
+    spec = one("Job", "gate-job", f'log.from="{way}"')["spec"]["template"]["spec"]
+    assert spec["initContainers"][0]["command"] == ["/bin/sh", "/opt/kvguard/kvguard-tee"]
+    assert "VLLM_LOGGING_CONFIG_PATH" not in json.dumps(spec["initContainers"])
+    mounts = {mount["name"] for mount in spec["initContainers"][0]["volumeMounts"]}
+    assert {"vllm-log", "kvguard-log-way"} <= mounts
+
+
 def test_the_job_waits_for_no_claim_that_the_release_has_yet_to_make(one):
     job = one("Job", "gate-job", 'vllm.cache={"existingClaim":"","persistent":true}')
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-upgrade"
