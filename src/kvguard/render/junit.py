@@ -58,7 +58,12 @@ def _start_case(verdict: Verdict) -> Element:
     reason = verdict.reasons[0] if verdict.reasons else None
     phase = PHASE_WORDS[start.phase if start else Phase.NONE]
     return _case(
-        "start", "start", outcome, reason.message if reason else phase, phase, reason.place if reason else None
+        "start",
+        "start",
+        RESULT_TAGS[outcome],
+        reason.message if reason else phase,
+        phase,
+        reason.place if reason else None,
     )
 
 
