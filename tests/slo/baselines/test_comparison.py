@@ -231,6 +231,17 @@ def test_a_concurrency_halves_with_a_doubled_context() -> None:
     )
 
 
+def test_blocks_that_an_option_fixes_are_never_the_same_pool() -> None:
+    other = new(
+        options={**OLD.options, "max_model_len": 32_768, "num_gpu_blocks_override": 100},
+        weakest=figures(max_concurrency=0.05),
+    )
+    assert difference(OLD, other).causes == (
+        "num_gpu_blocks_override default → 100: the option fixes the pool, whatever the memory would hold",
+        "concurrency ×0.02: max_model_len doubled (16,384 → 32,768), and the pool changed as well",
+    )
+
+
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 BASE = baseline_of([report(start(model="acme/Quill-8B"))])

@@ -20,6 +20,7 @@ RULES: tuple[Callable[[Evidence], str | None], ...] = (
     memory_causes.cache_moved,
     memory_causes.card,
     memory_causes.graphs_counted,
+    meaning_causes.blocks_overridden,
     meaning_causes.tokens_redefined,
     meaning_causes.tokens_follow_length,
     meaning_causes.length_changed,

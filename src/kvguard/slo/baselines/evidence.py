@@ -27,9 +27,12 @@ class Evidence:
 
     @property
     def same_bytes(self) -> bool:
-        """Whether the cache has the same bytes in both, as far as their digits tell."""
+        """Whether the cache has the same bytes in both, as far as their digits tell.
+
+        Not where num_gpu_blocks_override differs: the memory that is printed is then not what the blocks take.
+        """
         change = self.budget.cache.change
-        return change is not None and abs(change) <= NOISE
+        return self.pair.same("num_gpu_blocks_override") and change is not None and abs(change) <= NOISE
 
     @property
     def same_pool(self) -> bool:

@@ -42,6 +42,14 @@ def length_changed(evidence: Evidence) -> str | None:
     return f"concurrency {factor(moved)}: max_model_len {factor(new / old)} ({arrow(old, new)}), {pool}"
 
 
+def blocks_overridden(evidence: Evidence) -> str | None:
+    """An option fixes the pool: the memory that is printed beside it does not tell what fits."""
+    if evidence.pair.same("num_gpu_blocks_override"):
+        return None
+    old, new = evidence.pair.options("num_gpu_blocks_override")
+    return f"num_gpu_blocks_override {arrow(old, new)}: the option fixes the pool, whatever the memory would hold"
+
+
 def dtype(evidence: Evidence) -> str | None:
     if evidence.pair.same("kv_cache_dtype"):
         return None
