@@ -127,7 +127,8 @@ def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
         (["check"], "kvguard check: the following arguments are required: LOG"),
         (["check", RAG, "--until", "never"], "kvguard check: argument --until: 'never' is neither capacity nor ready"),
         (["check", RAG, "--timeout", "soon"], "kvguard check: argument --timeout: 'soon' is not a duration: write a "),
-        (["check", RAG, "--min-concurency", "2"], "kvguard: unrecognized arguments: --min-concurency 2"),
+        (["check", RAG, "--min-concurrency", "x"], "kvguard check: argument --min-concurrency: 'x' is not a number"),
+        (["check", RAG, "--min-concurency", "2"], "kvguard check: unrecognized arguments: --min-concurency 2"),
         (["chekc", RAG], "kvguard: argument COMMAND: invalid choice: 'chekc'"),
     ],
 )

@@ -63,7 +63,11 @@ def entry_point() -> None:
 def _dispatch(words: list[str]) -> int:
     name = next((word for word in words if not word.startswith("-")), None)
     chosen = name if name in COMMANDS else None
-    arguments = _parser(chosen).parse_args(words)
+    parser = _parser(chosen)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.prog = f"kvguard {arguments.command}"  # its --help lists the flags that there are
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return int(_module(arguments.command).run(arguments))
 
 

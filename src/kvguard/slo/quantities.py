@@ -19,11 +19,11 @@ def read_value(unit: str, written: object) -> float | int | str | bool:
     return _READERS[unit](written)
 
 
-def _number(written: object, wanted: str) -> float:
+def _number(written: object, wanted: str, unit: str = "") -> float:
     if isinstance(written, bool) or not isinstance(written, int | float | str):
         raise QuantityError(f"{_shown(written)} is not {wanted}")
     try:
-        value = float(written)
+        value = float(written.removesuffix(unit) if isinstance(written, str) else written)
     except ValueError:
         raise QuantityError(f"{_shown(written)} is not {wanted}") from None
     if not math.isfinite(value) or value < 0:
@@ -33,7 +33,7 @@ def _number(written: object, wanted: str) -> float:
 
 def _requests(written: object) -> float:
     """A number of requests; "2.5x", as vLLM prints a concurrency, is one."""
-    return _number(written.removesuffix("x") if isinstance(written, str) else written, "a number from 0 on, as 2.5")
+    return _number(written, "a number from 0 on, as 2.5", unit="x")
 
 
 def _count(written: object) -> int:

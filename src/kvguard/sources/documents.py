@@ -85,7 +85,11 @@ def read_baseline(name: str, folder: Path) -> "Baseline":
     from kvguard.slo.baselines.document import baseline_from  # comparing only where there is something to compare with
 
     path = folder / name
-    return baseline_from(read_json(path), str(path))
+    try:
+        document = read_json(path)
+    except ConfigError as error:
+        raise ConfigError(f"{error}: not a baseline, which `kvguard baseline LOG -o FILE` writes") from None
+    return baseline_from(document, str(path))
 
 
 def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
