@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -81,7 +82,11 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
 
     def build_app() -> None:
         try:
-            loop.call_soon_threadsafe(door.open, build(reader))
+            app = build(reader)
+            # the framework's objects live as long as the process: looking through them for garbage only delays a probe
+            gc.collect()
+            gc.freeze()
+            loop.call_soon_threadsafe(door.open, app)
         except BaseException as error:
             failure.append(error)
             loop.call_soon_threadsafe(server.end)
