@@ -133,6 +133,18 @@ def test_the_page_is_not_sent_again_while_nothing_has_changed() -> None:
     assert (same.status, same.body, changed.status) == (304, b"", 200)
 
 
+def test_the_page_of_a_busy_log_is_as_fresh_as_ten_seconds() -> None:
+    access = b'(APIServer pid=14455) INFO:     192.0.2.1:50000 - "GET /health HTTP/1.1" 200 OK\n'
+    driven = Driven().read(READY)
+    tag = driven.get("/").headers["etag"]
+
+    driven.now += 30.0
+    driven.read(access)
+
+    assert driven.get("/", if_none_match=tag).status == 200
+    assert "last bytes 2025-11-29T07:07:10Z" in driven.get("/").text
+
+
 def test_the_page_of_an_earlier_process_is_sent_anew() -> None:
     driven = Driven().read(READY)
     tag = driven.get("/").headers["etag"]

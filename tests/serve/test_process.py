@@ -34,7 +34,8 @@ def test_it_answers_as_the_verdict_is(sidecar: Served) -> None:
 
 def test_a_log_that_appears_late_and_grows_opens_the_gate(tmp_path: Path) -> None:
     log = tmp_path / "vllm.log"
-    with served("--log", str(log), "--min-concurrency", "2.5", "--termination-log", str(tmp_path / "none")) as running:
+    said = tmp_path / "termination-log"
+    with served("--log", str(log), "--min-concurrency", "2.5", "--termination-log", str(said)) as running:
         waiting = running.log_line()
         before = running.get("/readyz").status
         log.write_bytes(LOADING)
@@ -47,6 +48,7 @@ def test_a_log_that_appears_late_and_grows_opens_the_gate(tmp_path: Path) -> Non
         assert (loading["phase"], loading["gate"]) == ("profiling", "closed")
         assert (ready["phase"], ready["gate"]) == ("ready", "open")
         assert running.get("/readyz").status == 200
+        assert said.read_text().startswith("kvguard: pass: maximum concurrency at 4,096 tokens is 256 requests")
 
 
 def test_an_edited_slo_file_changes_the_verdict_and_not_the_gate(tmp_path: Path) -> None:

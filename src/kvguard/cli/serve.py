@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -60,9 +61,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--termination-log",
         type=Path,
-        default=TERMINATION_LOG,
         metavar="FILE",
-        help="the container's termination message, kept current where the file exists (default: %(default)s)",
+        help=f"the container's termination message, kept current (default: {TERMINATION_LOG}, where that exists)",
     )
     add_objective_flags(parser, gate=True)
 
@@ -76,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.serve.slo_file import SloFile
     from kvguard.sources.opening import followed
 
+    # before the server takes signals: the first process of a container has no default ones, and would be deaf
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_status.MET))
     token = TokenFile(arguments.token_file) if arguments.token_file else None
     clocks = Clocks(time.monotonic, time.time)
     slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
@@ -116,8 +118,8 @@ def _sinks(arguments: argparse.Namespace) -> "list[Sink]":
         write_line({"event": "problem", "message": message})
 
     sinks: list[Sink] = [StateLog(write_line)]
-    if arguments.termination_log.exists():
-        sinks.append(TerminationMessage(arguments.termination_log, complain))
+    if arguments.termination_log or TERMINATION_LOG.exists():
+        sinks.append(TerminationMessage(arguments.termination_log or TERMINATION_LOG, complain))
     if arguments.events:
         sinks.append(_kube_events(complain))
     if arguments.record:

@@ -18,8 +18,20 @@ from kvguard.serve.snapshot import Snapshot, Watched
 from kvguard.sources.source import State
 from kvguard.version import __version__
 
+FRESH_S = 10
+"""How stale a page may be that shows when bytes last arrived."""
 _CLOSED: dict[int | str, dict[str, Any]] = {503: {"description": "the gate is closed; the body says why"}}
+_OPENMETRICS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "the metrics", "content": {"application/openmetrics-text": {}}}
+}
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "the reader has this revision already"}}
 _GUARDED: dict[int | str, dict[str, Any]] = {401: {"description": "a token is asked for, and this is not it"}}
+
+
+class HealthResponse(Response):
+    """A JSON health document."""
+
+    media_type = "application/health+json"
 
 
 def create_app(watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None = None) -> FastAPI:
@@ -59,19 +71,23 @@ def _add_probes(app: FastAPI, watched: Watched) -> None:
         snapshot = watched.snapshot
         return PlainTextResponse(readiness_text(snapshot, verbose is not None), _status(snapshot), _headers(snapshot))
 
-    @app.get("/healthz", response_class=JSONResponse, responses=_CLOSED)
+    @app.get("/healthz", response_class=HealthResponse, responses=_CLOSED)
     async def healthz() -> Response:
         """The same answer as a JSON health document."""
         snapshot = watched.snapshot
-        body = render_json(health_document(snapshot))
-        return Response(body, _status(snapshot), _headers(snapshot), "application/health+json")
+        return HealthResponse(render_json(health_document(snapshot)), _status(snapshot), _headers(snapshot))
 
 
 def _add_views(app: FastAPI, watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None) -> None:
     expose = exposition(lambda: watched.snapshot)
     begun = f"{wall():.0f}"  # revisions count anew in each process: a page of the one before is never up to date
+
+    def revision(snapshot: Snapshot) -> str:
+        # and the page says how fresh the log is: a busy one is drawn anew every ten seconds
+        return f"{begun}-{snapshot.revision}-{(snapshot.read_at or 0) // FRESH_S:.0f}"
+
     write_report = once(lambda snapshot: render_json(_report(snapshot)))
-    draw_page = once(lambda now: render_html(now.verdict, _live(now, f"{begun}-{now.revision}", wall())))
+    draw_page = once(lambda snapshot: render_html(snapshot.verdict, _live(snapshot, revision(snapshot), wall())))
 
     async def guard(authorization: Annotated[str | None, Header()] = None) -> None:
         if not may_enter(authorization, token):
@@ -85,17 +101,17 @@ def _add_views(app: FastAPI, watched: Watched, wall: Callable[[], float], token:
         snapshot = watched.snapshot
         return Response(write_report(snapshot), 200, _headers(snapshot), "application/json")
 
-    @views.get("/metrics", response_class=PlainTextResponse)
+    @views.get("/metrics", response_class=PlainTextResponse, responses=_OPENMETRICS)
     async def metrics(accept: Annotated[str, Header()] = "") -> Response:
         """Prometheus text, or OpenMetrics where it is asked for."""
         body, content_type = expose(accept)
         return Response(body, 200, {"Content-Type": content_type})
 
-    @views.get("/", response_class=HTMLResponse)
+    @views.get("/", response_class=HTMLResponse, responses=_UNCHANGED)
     async def page(request: Request) -> Response:
         """The status page; 304 where the reader has this revision already."""
         snapshot = watched.snapshot
-        headers = {**_headers(snapshot), "ETag": f'"{begun}-{snapshot.revision}"'}
+        headers = {**_headers(snapshot), "ETag": f'"{revision(snapshot)}"'}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(None, 304, headers)
         return HTMLResponse(draw_page(snapshot), 200, headers)
