@@ -117,14 +117,14 @@ def _sinks(arguments: argparse.Namespace) -> "list[Sink]":
     def complain(message: str) -> None:
         write_line({"event": "problem", "message": message})
 
-    sinks: list[Sink] = [StateLog(write_line)]
+    sinks: list[Sink] = []
     if arguments.termination_log or TERMINATION_LOG.exists():
         sinks.append(TerminationMessage(arguments.termination_log or TERMINATION_LOG, complain))
     if arguments.events:
         sinks.append(_kube_events(complain))
     if arguments.record:
         sinks.append(RecordFile(arguments.record, time.time, complain))
-    return sinks
+    return [*sinks, StateLog(write_line)]  # the line is the last: where it stands, the rest has been written
 
 
 def _asking(url: str, clocks: "Clocks") -> "Asking":

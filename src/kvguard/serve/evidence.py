@@ -34,9 +34,16 @@ class TerminationMessage:
         """Write the message of a changed state over the one before; the file is a mount and can't be replaced."""
         if changed_state(before, after):
             try:
-                self._path.write_bytes(termination_message(after.verdict))
+                self._write(termination_message(after.verdict))
             except OSError as error:
                 self._complain(f"{self._path}: the termination message cannot be written: {error.strerror}")
+
+    def _write(self, message: bytes) -> None:
+        # written before it is cut: whoever kills the process in between leaves a message, not an empty file
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(message)
+            file.truncate()
 
 
 def termination_message(verdict: Verdict) -> bytes:
