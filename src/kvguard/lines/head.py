@@ -30,7 +30,6 @@ _REPEATED = regex.compile(
     r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
 )
 _BORDERS = ("│", "┃", "║")
-_RIGHT_BORDER = regex.compile(r"\s*+[│┃║¦|]\s*+$")
 
 
 class Head(NamedTuple):
@@ -106,10 +105,15 @@ def strip(text: str, around: Head | None = None) -> Head:
 def _without_trailer(head: Head) -> Head:
     message = head.message
     if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
-        message = _RIGHT_BORDER.sub("", message)
+        message = _without_right_border(message, _BORDERS)
     if "[repeated " in message and (found := _REPEATED.search(message)) is not None:
         return head._replace(message=message[: found.start()], repeated=int(found["times"]) + 1)
     return head if message is head.message else head._replace(message=message)
+
+
+def _without_right_border(text: str, borders: tuple[str, ...]) -> str:
+    bare = text.rstrip()
+    return bare[:-1].rstrip() if bare.endswith(borders) else text
 
 
 def _from_json(head: Head) -> tuple[Head, bool] | None:
@@ -177,7 +181,7 @@ def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> 
     if "container" in groups and head.container is None:
         changes["container"] = groups["container"]
     if prefix.name == "box":
-        changes["message"] = _RIGHT_BORDER.sub("", rest)
+        changes["message"] = _without_right_border(rest, (*_BORDERS, "¦", "|"))
     if match[0].startswith("`"):
         changes["message"] = rest.rstrip("` ")
     return head._replace(**changes)

@@ -68,11 +68,15 @@ OPTIONS = frozenset(
 MAX_NUMBER = 10**15
 """Larger numbers are no option's: a hostile line may hold any."""
 _QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
-_VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]++(?=[,)\s}\]])"
-"""A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one."""
+_UNENDED = r"'(?:[^'\\]|\\.)*+$|\"(?:[^\"\\]|\\.)*+$"
+"""A quoted text that the line's cut has left open: whatever follows is its inside."""
+_VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]{1,1000}+(?=[,)\s}\]])"
+"""A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
+a bound because a line of `a=a=a=…` would be read anew from each."""
 _DICT_ITEM = regex.compile(rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})", regex.VERSION1)
 _TOKEN = regex.compile(
-    rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_QUOTED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])",
+    rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_QUOTED}|{_UNENDED}"
+    r"|(?P<opens>[(\[{])|(?P<closes>[)\]}])",
     regex.VERSION1,
 )
 """What the text of `key=value` pairs is read by: a pair, a text to step over, a bracket to count."""

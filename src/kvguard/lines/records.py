@@ -10,6 +10,8 @@ from kvguard.lines.prefixes import CLOCK, TAG
 NARROWEST_TERMINAL = 30
 WIDEST_TERMINAL = 400
 """Columns: a line of another width was not wrapped by anybody."""
+MAX_TAGS = 8
+"""Tags before one record: nested Ray actors have four. A line of nothing but tags must not be read anew from each."""
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVEL = rf"(?:{'|'.join(_LEVELS)})"
@@ -31,14 +33,13 @@ _PREFIX = regex.compile(
 )
 """A record's whole prefix."""
 _START = regex.compile(
-    rf"(?:{TAG})*+"
-    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d:\d\d|\[?[\w./-]++\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
+    rf"(?:{TAG}){{0,{MAX_TAGS}}}+"
+    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d:\d\d|\[?[\w./-]{{1,80}}?\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
     rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})",
     regex.VERSION1,
 )
 """Where a record begins: process tags, and a level with time or file as vLLM prints them (or uvicorn, or a failure)."""
-_GLUED_ESCAPES = regex.compile(r"(?:\\[nrt]|[\"',\s])++$")
-_FREE_TEXT = regex.compile(r"(?:[^\s%|]{1,60} ?){0,4}")
+_FREE_TEXT = regex.compile(r"(?:[^\s%|]{1,60}+ ){0,3}+(?:[^\s%|]{1,60}+ ?)?", regex.VERSION1)
 """What VLLM_LOGGING_PREFIX may put between a process tag and the level."""
 
 
@@ -55,7 +56,7 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     if not starts or starts == [0] or (text.startswith("{", tags.end()) and text.rstrip().endswith("}")):
         return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
-    pieces[:-1] = [_GLUED_ESCAPES.sub("", piece) for piece in pieces[:-1]]
+    pieces[:-1] = map(_without_glue, pieces[:-1])
     before = text[: starts[0]]
     if before.strip() and not pieces[0].startswith("("):
         pieces[0] = tags[0] + pieces[0]
@@ -63,6 +64,20 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     if _FREE_TEXT.fullmatch(free_text) is not None:
         return free_text, tuple(pieces)
     return "", (before, *pieces)
+
+
+def _without_glue(piece: str) -> str:
+    """The piece without the escapes, quotes, commas and blanks that joined it to the next one."""
+    end = len(piece)
+    while end > 0:
+        last = piece[end - 1]
+        if last.isspace() or last in "\"',":
+            end -= 1
+        elif last in "nrt" and piece[end - 2 : end - 1] == "\\":
+            end -= 2
+        else:
+            break
+    return piece[:end]
 
 
 def without(free_text: str, text: str) -> str:
