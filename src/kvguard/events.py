@@ -65,6 +65,8 @@ class Origin:
     """The first line that this process printed, where it has a pid."""
     repeated: int = 1
     """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
+    behind_vllm: bool = False
+    """Whether a record in vLLM's own form stands here or before: other servers print some of the same lines."""
     container: str | None = None
     """The container that printed it, where the log interleaves several and names them."""
     text: str | None = None

@@ -23,7 +23,7 @@ def told(line: str) -> dict[str, object]:
     filled = {
         name: value
         for name, value in head._asdict().items()
-        if value is not None and value != Head._field_defaults.get(name)
+        if value is not None and name != "of_vllm" and value != Head._field_defaults.get(name)
     }
     return {**filled, "message": head.message.strip(), **({"others": list(head.others)} if head.others else {})}
 

@@ -54,6 +54,8 @@ class Head(NamedTuple):
     partial: bool = False
     """CRI or docker say that the line goes on in the next physical line."""
     repeated: int = 1
+    of_vllm: bool = False
+    """A record's prefix, or a process tag, as only vLLM prints them."""
     json: bool = False
     """The message stood in a JSON object."""
     others: tuple[str, ...] = ()
@@ -125,6 +127,7 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
     inner = head._replace(
         message=clean(found.message).rstrip("\r\n"),
         trust=Trust.RECORD if own else head.trust,
+        of_vllm=head.of_vllm or (named is not None and named.role is not Role.OTHER),
         role=named.role if named is not None else head.role,
         tag=found.process or head.tag,
         pid=found.pid if found.pid is not None else head.pid,
@@ -170,6 +173,8 @@ def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> 
         changes["trust"] = prefix.trust
     if "tag" in groups:
         changes.update(_tag_fields(head, groups))
+    if prefix.name.startswith("vllm-"):
+        changes["of_vllm"] = True
     if "stamp" in groups:
         changes["outer_stamp" if prefix.outer else "stamp"] = stamps.seconds(groups["stamp"])
     if "level" in groups:
@@ -195,6 +200,7 @@ def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, Any]:
         return fields
     unnamed = f"pid={groups['pid']}" if named.role is Role.WORKER else None
     fields.update(
+        of_vllm=head.of_vllm or named.role is not Role.OTHER,
         role=named.role,
         tag=groups["tag"],
         pid=int(groups["pid"]),

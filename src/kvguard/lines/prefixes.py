@@ -16,8 +16,8 @@ CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 SHORT = rf"\d\d-\d\d {CLOCK}"
 TAG = (
-    r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]*+(?: [A-Z][A-Za-z0-9_]*+)?),? )?(?:(?P<rank>rank=\d++),? )?pid=(?P<pid>\d++)"
-    r"(?:, ip=(?P<node>[\w.:-]++))?\) ?"
+    r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]*+(?:\((?:[\w.:#+-]++|\([\w.:#+-]*+\))*+\))?(?: [A-Z][A-Za-z0-9_]*+)?),? )?"
+    r"(?:(?P<rank>rank=\d++),? )?pid=(?P<pid>\d++)(?:, ip=(?P<node>[\w.:-]++))?\) ?"
 )
 """A process tag of vLLM, Ray or SkyPilot."""
 CONTAINER = rf"(?!(?:{_LEVELS})\b)(?P<container>[A-Za-z][\w.-]{{0,79}}+)"
@@ -53,7 +53,7 @@ def _logger(name: str, pattern: str, trust: Trust, where: str, final: bool = Fal
 PREFIXES: tuple[Prefix, ...] = (
     _logger(
         "vllm-record",
-        rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?{SHORT}) \[(?P<file>[^\]\s]*?)(?::\d++)?\](?: |$)",
+        rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?\d\d-\d\d (?:{CLOCK}|\d\d:\d\d)) \[(?P<file>[^\]\s]*?)(?::\d++)?\](?: |$)",
         Trust.RECORD,
         "vLLM 0.8.0 and later; at DEBUG a shortened path; some builds name the function",
         final=True,

@@ -74,6 +74,7 @@ class RecordReader:
         self._free_text = ""
         self._open: OpenMessage | None = None
         self._user_text = False
+        self._behind_vllm = False
         self._traceback_of: int | None = _NONE_OPEN
         self._processes: dict[tuple[str | None, int], int] = {}
         self._last_unrecognized = ""
@@ -280,6 +281,7 @@ class RecordReader:
         return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
 
     def _origin(self, number: int, head: Head) -> Origin:
+        self._behind_vllm |= head.of_vllm
         first = None
         if head.pid is not None:
             if len(self._processes) >= MAX_PROCESSES:
@@ -302,6 +304,7 @@ class RecordReader:
             trust=head.trust,
             process_line=first,
             repeated=head.repeated,
+            behind_vllm=self._behind_vllm,
             container=head.container,
         )
 

@@ -3,7 +3,8 @@
 import regex
 
 _FULL = regex.compile(
-    r"(?:(?P<year>\d{4})-)?(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?P<part>[.,]\d+)?"
+    r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)[T ]"
+    r"(?P<hours>\d\d):(?P<minutes>\d\d)(?::(?P<whole>\d\d)(?P<part>[.,]\d+)?)?"
 )
 _DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
 """Days before each month of a leap year, so that February 29 has a place."""
@@ -18,7 +19,7 @@ def seconds(text: str) -> float | None:
     month, day = int(match["month"]), int(match["day"])
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
-    hours, minutes, whole = (int(part) for part in match["clock"].split(":"))
+    hours, minutes, whole = int(match["hours"]), int(match["minutes"]), int(match["whole"] or 0)
     part = float(f"0.{match['part'][1:]}") if match["part"] else 0.0
     return (_DAYS_BEFORE[month - 1] + day - 1) * 86400.0 + hours * 3600 + minutes * 60 + whole + part
 

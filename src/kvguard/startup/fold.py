@@ -24,7 +24,6 @@ MAX_HELD_BACK = 8
 ANYBODYS = frozenset(
     {
         "exception",
-        "fail-arguments",
         "fail-exit-137",
         "fail-killed",
         "fail-validation",
@@ -79,7 +78,7 @@ class StartupFold:
     @property
     def serving(self) -> bool:
         """Whether the newest start takes requests, so that users can write into the log."""
-        return self._state is not None and self._state.phase is Phase.READY
+        return self._state is not None and self._state.phase is Phase.READY and self._state.of_vllm
 
     @property
     def tells_of_vllm(self) -> bool:
@@ -114,6 +113,7 @@ class StartupFold:
         if isinstance(event, events.ProcessSpoke):
             self._withdraw_if_alive(event)
             return
+        self._forget_stranger(event)
         state = self._state
         may_begin, self._may_begin = self._may_begin, False
         if may_begin and state is not None and boundaries.announces_behind(state, event):
@@ -132,6 +132,12 @@ class StartupFold:
             self._begin(event, now, in_doubt=False)
         if self._state is not None:
             self._add(self._state, event, now)
+
+    def _forget_stranger(self, event: Event) -> None:
+        """The server that has spoken so far was another program's: a wrapper's, that only now starts its vLLM."""
+        if self._state is not None and not self._state.of_vllm and _is_of_vllm(event):
+            self._state = None
+            self._starts -= 1
 
     def _hold_back(self, event: Event) -> None:
         """Announcements of a process with a pid that the log knows: true only if an engine then starts anew."""
@@ -176,7 +182,7 @@ class StartupFold:
         state.latest_clock = now
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
-        state.of_vllm |= event.format not in ANYBODYS or origin.role not in (events.Role.OTHER, events.Role.UNTAGGED)
+        state.of_vllm |= _is_of_vllm(event)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
         self._quote(state, event)
@@ -245,7 +251,7 @@ class StartupFold:
     def report(self, counts: LogCounts) -> CapacityReport:
         """The report as of now; frozen."""
         state = self._state
-        if state is None:
+        if state is None or not (state.of_vllm or state.failure):
             return CapacityReport(sources=(self.source,), counts=counts)
         current = _summary(state, self.source)
         history = (*self._history, current)
@@ -259,6 +265,11 @@ class StartupFold:
             ),
             counts=counts,
         )
+
+
+def _is_of_vllm(event: Event) -> bool:
+    """Whether only a vLLM can have printed it."""
+    return event.origin.behind_vllm or event.format not in ANYBODYS
 
 
 def _summary(state: StartState, source: str) -> StartSummary:
