@@ -26,7 +26,15 @@ MAX_TORN_LINES = 4
 """Physical lines over which a record's prefix can be wrapped: Ray's nested actors need three at 80 columns."""
 
 USER_TEXT_FILES = frozenset(
-    {"logger.py", "protocol.py", "chat_utils.py", "preprocess.py", "async_llm_engine.py", "sampling_params.py"}
+    {
+        "async_llm_engine.py",
+        "chat_utils.py",
+        "logger.py",
+        "preprocess.py",
+        "protocol.py",
+        "request_logger.py",
+        "sampling_params.py",
+    }
 )
 """Source files whose records repeat prompts, model names or other text of a client."""
 _USER_TEXT_STEMS = regex.compile(r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client", regex.VERSION1)
