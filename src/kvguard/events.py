@@ -6,9 +6,11 @@ carries half of its last place; counts are exact. A field that the wording does 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple
+
+from kvguard.frozen import dataclass
 
 
 class Printed(NamedTuple):

@@ -4,12 +4,8 @@ A command's module has two public functions: `configure(parser)` adds its option
 line of help stands in `COMMANDS`, so that the list of commands costs no import. Reports go to stdout, talk to stderr.
 """
 
-import argparse
-import importlib
 import sys
 from collections.abc import Sequence
-from types import ModuleType
-from typing import NoReturn
 
 from kvguard.cli import exit_status
 from kvguard.errors import UserError
@@ -30,11 +26,6 @@ COMMANDS: dict[str, str] = {
     "plan": "what a deployment would hold, before it is started",
 }
 """Each command's name and its line in `kvguard --help`; the module is `kvguard.cli.<name>`."""
-
-DESCRIPTION = "Know how much a vLLM server can hold, before the traffic does."
-EPILOG = (
-    "Exit status: 0 met, 1 missed or failed, 2 usage or unreadable input, 3 unknown. `kvguard COMMAND --help` for each."
-)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -61,33 +52,9 @@ def entry_point() -> None:
 
 
 def _dispatch(words: list[str]) -> int:
-    name = next((word for word in words if not word.startswith("-")), None)
-    chosen = name if name in COMMANDS else None
-    parser = _parser(chosen)
-    arguments, unknown = parser.parse_known_args(words)
-    if unknown:
-        parser.prog = f"kvguard {arguments.command}"  # its --help lists the flags that there are
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return int(_module(arguments.command).run(arguments))
+    if words == ["--version"]:  # images are asked for it again and again: no parser is built for that
+        print(f"kvguard {__version__}")
+        return exit_status.MET
+    from kvguard.cli import command_line
 
-
-class _OneLineParser(argparse.ArgumentParser):
-    """Tells a mistake in one line, as every other error is told, instead of a page of usage before it."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(exit_status.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def _parser(chosen: str | None) -> argparse.ArgumentParser:
-    parser = _OneLineParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"kvguard {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, line in COMMANDS.items():
-        command = commands.add_parser(name, help=line, description=line, allow_abbrev=False)
-        if name == chosen:  # only the called command pays for its options
-            _module(name).configure(command)
-    return parser
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"kvguard.cli.{name}")
+    return command_line.run(words)

@@ -5,11 +5,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from kvguard.errors import ConfigError, SourceError
+from kvguard.frozen import dataclass
 from kvguard.render.layout import Terminal
 
 WIDEST = 120

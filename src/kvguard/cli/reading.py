@@ -4,11 +4,12 @@ import errno
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kvguard.cli.wait_flags import Until
 from kvguard.errors import ConfigError, SourceError
+from kvguard.frozen import dataclass
 from kvguard.guard import Guard, judge
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat

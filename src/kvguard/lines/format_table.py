@@ -1,12 +1,13 @@
 """`FormatTable`: the rows as one thing to ask: what does a message tell, and could it go on?"""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, match, may_continue
+from kvguard.lines.openings import may_open
 
 LEAST_BEGINNING = 12
 """Characters of a format's literal that a text must end with to be taken for its beginning."""
@@ -63,7 +64,7 @@ class FormatTable:
             text: the message so far.
             by_pattern_alone: ask also the rows whose literal stands further behind.
         """
-        rows = self._telling_beginnings if by_pattern_alone else self.known(text)
+        rows = self._opened_by(text) if by_pattern_alone else self.known(text)
         return any(may_continue(row, text) for row in rows)
 
     def may_grow(self, message: str) -> bool:
@@ -80,9 +81,9 @@ class FormatTable:
         beginnings, longest = self._beginnings
         return any(text[-size:] in beginnings for size in range(LEAST_BEGINNING, min(longest, len(text)) + 1))
 
-    @functools.cached_property
-    def _telling_beginnings(self) -> list[LineFormat]:
-        return [row for row in self.rows if not may_continue(row, _NO_BEGINNING)]
+    def _opened_by(self, text: str) -> Iterator[LineFormat]:
+        """The rows that could begin like the text, without those that would go on from any."""
+        return (row for row in self.rows if may_open(row.pattern, text) and not may_continue(row, _NO_BEGINNING))
 
     @functools.cached_property
     def _beginnings(self) -> tuple[frozenset[str], int]:

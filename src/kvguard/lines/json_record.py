@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from kvguard.frozen import dataclass
 
 MESSAGE_KEYS = (
     "message",

@@ -8,7 +8,7 @@ possessive quantifiers: a row needs no anchors and cannot backtrack (`row_rules`
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import regex
 
 from kvguard.events import Event, Origin, Printed
+from kvguard.frozen import dataclass
 
 COUNT = r"\d{1,15}+"
 """A count; bounded, because a hostile line may hold more digits than a number can."""

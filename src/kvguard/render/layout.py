@@ -3,9 +3,10 @@
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from kvguard.frozen import dataclass
 
 
 class Tone(StrEnum):

@@ -1,8 +1,8 @@
 """Where one rank's GPU memory went: the parts that the log names, in the order in which vLLM takes them."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from kvguard.frozen import dataclass
 from kvguard.startup.report import Memory, Start
 from kvguard.units import GIB
 

@@ -1,8 +1,8 @@
 """How long a startupProbe must wait, from how long the start took."""
 
 import math
-from dataclasses import dataclass
 
+from kvguard.frozen import dataclass
 from kvguard.startup.report import Timings
 
 PERIOD_SECONDS = 10

@@ -6,9 +6,10 @@ figures; a miss outweighs what is not known; what is not known is never a pass.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kvguard.frozen import dataclass
 from kvguard.slo.cautions import judged_warnings
 from kvguard.slo.compare import judge, known_to_miss
 from kvguard.slo.course import capacity_gap, course_checks

@@ -1,7 +1,6 @@
 """How many requests of one length one engine holds: the answer's type, and the words that it is told in."""
 
-from dataclasses import dataclass
-
+from kvguard.frozen import dataclass
 from kvguard.units import Interval, format_count
 
 

@@ -1,7 +1,6 @@
 """Every key there is to ask something of a start, by section: the SLO file's and, with dashes, the flags'."""
 
-from dataclasses import dataclass
-
+from kvguard.frozen import dataclass
 from kvguard.slo.objectives import OBJECTIVES, ObjectiveKind, Stage
 
 

@@ -1,9 +1,9 @@
 """The pools of a start's engines as a workload meets them: by the model's config where one explains the log."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
+from kvguard.frozen import dataclass
 from kvguard.slo.fit import Fit, Request
 from kvguard.slo.fit_by_log import fit_by_log
 from kvguard.slo.objectives import Workload

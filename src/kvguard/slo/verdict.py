@@ -1,8 +1,8 @@
 """The verdict: what was found of each objective, frozen; every face draws it and none decides again."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from kvguard.frozen import dataclass
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.startup.report import CapacityReport, Place
 

@@ -7,9 +7,10 @@ readable, or until `delay(now)` has passed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from kvguard.frozen import dataclass
 
 READ_BYTES = 256 * 1024
 """How much one poll hands over at most: at 200 MB/s that is under 2 ms between two answers of the server."""

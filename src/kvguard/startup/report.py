@@ -5,9 +5,11 @@ concurrency per engine; `total_*` are sums over the engines. `None` where the lo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
+
+from kvguard.frozen import dataclass
 
 
 class Phase(StrEnum):

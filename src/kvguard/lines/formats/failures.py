@@ -7,9 +7,8 @@ incidents, not lines.
 
 from kvguard.events import FailureReported
 from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
+from kvguard.lines.openings import CLASS
 
-CLASS = r"(?:[A-Za-z_][\w.]*+: )?"
-"""The class of the exception, where the line has one."""
 SEE_ABOVE = "please check the stack trace above for the root cause"
 QUOTED = rf"(?:Worker failed with error ['\"]|\('Worker failed with error %s, {SEE_ABOVE}', ['\"])?"
 """What the engine says before it repeats a worker's message (the second form to 0.8.5)."""

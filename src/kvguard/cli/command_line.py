@@ -1,0 +1,49 @@
+"""The words of a command line to options: argparse over `COMMANDS`, with every mistake told in one line."""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+from kvguard.cli import COMMANDS, exit_status
+from kvguard.version import __version__
+
+DESCRIPTION = "Know how much a vLLM server can hold, before the traffic does."
+EPILOG = (
+    "Exit status: 0 met, 1 missed or failed, 2 usage or unreadable input, 3 unknown. `kvguard COMMAND --help` for each."
+)
+
+
+class _OneLineParser(argparse.ArgumentParser):
+    """Tells a mistake in one line, as every other error is told, instead of a page of usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exit_status.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser for one command line; only the command that is called pays for its options."""
+    name = next((word for word in words if not word.startswith("-")), None)
+    top = _OneLineParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    top.add_argument("--version", action="version", version=f"kvguard {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command, line in COMMANDS.items():
+        described = commands.add_parser(command, help=line, description=line, allow_abbrev=False)
+        if command == name:
+            _module(command).configure(described)
+    return top
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what the command line asks for, and give the exit status."""
+    top = parser(words)
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        top.prog = f"kvguard {arguments.command}"  # its --help lists the flags that there are
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return int(_module(arguments.command).run(arguments))
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"kvguard.cli.{name}")

@@ -1,0 +1,73 @@
+"""How the messages of a row can begin, read off its pattern without compiling it.
+
+Compiling the table costs more than reading a start-up log. Whether a text could go on to be a row's message is asked of
+every row, and nearly all of them begin with other words.
+"""
+
+import functools
+import re
+
+CLASS = r"(?:[A-Za-z_][\w.]*+: )?"
+"""The class of the exception, where the line has one."""
+
+_CLASS = re.compile(r"[A-Za-z_][\w.]*+(?:$|:$|: )")
+_GROUP = re.compile(r"\((?:\?:|\?>|\?P<\w+>)")
+_PLAIN = re.compile(r"(?:[A-Za-z0-9 _,:;'\"#=/<>%!&@~`-]|\\[^A-Za-z0-9])*+")
+_QUANTIFIERS = ("?", "*", "{")
+
+
+def may_open(pattern: str, text: str) -> bool:
+    """Whether the text could be the beginning of what the pattern describes; when in doubt it could."""
+    found = _CLASS.match(text)
+    if found is not None and CLASS in pattern:
+        rest = text[found.end() :]
+        if not rest or _shares_beginning(pattern, rest):
+            return True
+    return _shares_beginning(pattern, text)
+
+
+def _shares_beginning(pattern: str, text: str) -> bool:
+    return any(text.startswith(opening) or opening.startswith(text) for opening in openings(pattern))
+
+
+@functools.cache
+def openings(pattern: str) -> tuple[str, ...]:
+    """Plain texts with one of which every match begins, an exception's class apart; an empty one tells nothing."""
+    pattern = pattern.replace(CLASS, "", 1)
+    group = _GROUP.match(pattern)
+    if group is None:
+        return (_plain(pattern),)
+    bodies, rest = _alternatives(pattern, group.end())
+    found = [opening for body in bodies for opening in openings(body)]
+    if rest.startswith(_QUANTIFIERS):
+        found += openings(rest[2:] if rest[1:2] in ("+", "?") else rest[1:]) if rest[0] != "{" else [""]
+    return tuple(dict.fromkeys(found))
+
+
+def _plain(pattern: str) -> str:
+    found = _PLAIN.match(pattern)
+    text = found[0] if found is not None else ""
+    if pattern.startswith(_QUANTIFIERS, len(text)):
+        text = text[:-2] if text[-2:-1] == "\\" else text[:-1]
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _alternatives(pattern: str, start: int) -> tuple[list[str], str]:
+    """The alternatives of the group whose content begins at `start`, and what stands behind the group."""
+    bodies, begin, depth, place, in_set = [], start, 0, start, False
+    while depth or pattern[place] != ")" or in_set:
+        character = pattern[place]
+        if character == "\\":
+            place += 1
+        elif in_set:
+            in_set = character != "]"
+        elif character == "[":
+            in_set = True
+            place += pattern[place + 1] == "]"
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and not depth:
+            bodies.append(pattern[begin:place])
+            begin = place + 1
+        place += 1
+    return [*bodies, pattern[begin:place]], pattern[place + 1 :]
