@@ -5,6 +5,8 @@ longer than reading a start-up log. What these classes are and can do is the sam
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 __all__ = ["dataclass"]
 
@@ -28,17 +30,17 @@ else:
 
 
 def _first_init(self: object, *values: object, **named: object) -> None:
-    kind = type(self)
-    kind.__init__ = _written_init(kind)  # type: ignore[misc]  # in place of this one
-    kind.__init__(self, *values, **named)
+    written = _written_init(type(self))
+    setattr(type(self), "__init__", written)  # noqa: B010  # in place of this one, which no type checker lets be assigned
+    written(self, *values, **named)
 
 
-def _written_init(kind: type) -> object:
-    scope: dict[str, object] = {"_set": object.__setattr__, "_unset": dataclasses.MISSING}
+def _written_init(kind: type) -> Callable[..., None]:
+    scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": dataclasses.MISSING}
     parameters: list[str] = []
     by_name: list[str] = []
     body: list[str] = []
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # it is one
+    for field in dataclasses.fields(kind):
         name, value, default = field.name, field.name, ""
         if field.default is not dataclasses.MISSING:
             scope[f"_default_{name}"] = field.default
@@ -51,7 +53,8 @@ def _written_init(kind: type) -> object:
     if by_name:
         by_name.insert(0, "*")
     exec(f"def __init__({', '.join(['self', *parameters, *by_name])}):\n{''.join(body) or '    pass'}", scope)
-    return scope["__init__"]
+    written: Callable[..., None] = scope["__init__"]
+    return written
 
 
 def _values(self: object) -> tuple[object, ...]:

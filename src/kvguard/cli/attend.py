@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kvguard.cli.reading import LONGEST_WAIT_S, Following, Talk
+from kvguard.cli.following import LONGEST_WAIT_S, Following, Talk
 from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS

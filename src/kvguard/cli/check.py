@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, report, and give the status of the outcome."""
-    from kvguard.cli.reading import follow, read_whole
+    from kvguard.cli.reading import read_whole
 
     places = destinations(arguments, RENDERERS)
     slo, table = slo_from(arguments), table_from(arguments)
@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("kvguard: no objective is given: the start alone is judged", file=sys.stderr)
     if not waits(arguments):
         return answer(read_whole(arguments.logs, slo, table), places, arguments.record)
+    from kvguard.cli.following import follow
     from kvguard.cli.progress import Progress
     from kvguard.cli.records import last_ready
 

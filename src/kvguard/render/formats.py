@@ -1,22 +1,50 @@
-"""The formats of a report by name: `--format NAME`."""
+"""The formats of a report by name: `--format NAME`; one that is not asked for is not loaded."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from kvguard.render.github import render_github
-from kvguard.render.json_report import render_json, report_document, verdict_document
-from kvguard.render.junit import render_junit
 from kvguard.render.layout import Terminal
-from kvguard.render.markdown import render_markdown
 from kvguard.render.text import render_report, render_verdict
 from kvguard.slo.verdict import Verdict
 from kvguard.startup.report import CapacityReport
 
+Renderer = Callable[[Verdict, Terminal], str]
+
+
+def _github(verdict: Verdict, terminal: Terminal) -> str:
+    from kvguard.render.github import render_github
+
+    return render_github(verdict, terminal)
+
+
+def _json(verdict: Verdict, _terminal: Terminal) -> str:
+    from kvguard.render.json_report import render_json, verdict_document
+
+    return render_json(verdict_document(verdict))
+
+
+def _junit(verdict: Verdict, terminal: Terminal) -> str:
+    from kvguard.render.junit import render_junit
+
+    return render_junit(verdict, terminal)
+
+
+def _markdown(verdict: Verdict, terminal: Terminal) -> str:
+    from kvguard.render.markdown import render_markdown
+
+    return render_markdown(verdict, terminal)
+
 
 def _page(verdict: Verdict, _terminal: Terminal) -> str:
-    from kvguard.render.html import render_html  # a dozen modules that the other formats do without
+    from kvguard.render.html import render_html
 
     return render_html(verdict)
+
+
+def _report_json(report: CapacityReport, _terminal: Terminal) -> str:
+    from kvguard.render.json_report import render_json, report_document
+
+    return render_json(report_document(report))
 
 
 def _report_page(report: CapacityReport, _terminal: Terminal) -> str:
@@ -25,15 +53,13 @@ def _report_page(report: CapacityReport, _terminal: Terminal) -> str:
     return render_html_report(report)
 
 
-Renderer = Callable[[Verdict, Terminal], str]
-
 RENDERERS: Mapping[str, Renderer] = MappingProxyType(
     {
         "text": render_verdict,
-        "json": lambda verdict, terminal: render_json(verdict_document(verdict)),
-        "markdown": render_markdown,
-        "junit": render_junit,
-        "github": render_github,
+        "json": _json,
+        "markdown": _markdown,
+        "junit": _junit,
+        "github": _github,
         "html": _page,
     }
 )
@@ -42,7 +68,7 @@ RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 REPORT_RENDERERS: Mapping[str, Callable[[CapacityReport, Terminal], str]] = MappingProxyType(
     {
         "text": render_report,
-        "json": lambda report, terminal: render_json(report_document(report)),
+        "json": _report_json,
         "html": _report_page,
     }
 )

@@ -1,8 +1,9 @@
 """Processes that give up: they, or one that they wait for, have failed; the cause stands elsewhere."""
 
 from kvguard.events import ExceptionRaised, ProcessFailed
-from kvguard.lines.formats.failures import CLASS, KNOWN_CAUSE, RAYLET, SEE_ABOVE
+from kvguard.lines.formats.failures import KNOWN_CAUSE, RAYLET, SEE_ABOVE
 from kvguard.lines.line_format import COUNT, LineFormat, Scope, up_to
+from kvguard.lines.openings import CLASS
 
 EXIT_CODE = rf"(?:-?+{COUNT}|None)"
 ALL = ("0.1.0-0.33.0",)

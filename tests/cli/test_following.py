@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from kvguard.cli.reading import Following, _follow
+from kvguard.cli.following import Following, _follow
 from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
 from kvguard.slo.objectives import KINDS, Objective, Slo
@@ -100,6 +100,6 @@ def test_an_end_is_an_end() -> None:
 
 @pytest.mark.parametrize("until", Until)
 def test_every_end_of_a_start_is_an_answer_to_both(until: Until) -> None:
-    from kvguard.cli.reading import _REACHED
+    from kvguard.cli.following import _REACHED
 
     assert {Phase.READY, Phase.FAILED, Phase.STOPPED} <= _REACHED[until]

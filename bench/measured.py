@@ -1,0 +1,62 @@
+"""Runs of a command, measured from outside: CPU time, wall time and peak resident memory, medians of several."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ENVIRON = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
+ENVIRON.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+KVGUARD = (sys.executable, "-m", "kvguard")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run took: seconds of CPU (user and system), seconds by the wall clock, peak resident bytes."""
+
+    cpu: float
+    wall: float
+    resident: int
+
+
+def once(command: Sequence[str]) -> Cost:
+    """Run a command, its output thrown away."""
+    with Path(os.devnull).open("rb") as given:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON
+        )
+        _, _, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = 0
+    return Cost(used.ru_utime + used.ru_stime, wall, used.ru_maxrss * 1024)
+
+
+def medians(commands: dict[str, Sequence[str]], runs: int) -> dict[str, Cost]:
+    """Medians of `runs` runs; the commands take turns, so that what else the machine does falls on all of them."""
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for command in commands.values():
+        once(command)  # warms the page cache and writes the bytecode
+    for _ in range(runs):
+        for name, command in commands.items():
+            costs[name].append(once(command))
+    return {name: _median(found) for name, found in costs.items()}
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.wall for cost in costs),
+        max(cost.resident for cost in costs),
+    )
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
