@@ -87,7 +87,7 @@ def _caught_up(url: str, written: int) -> float:
 
 def _read_bytes(url: str) -> float:
     lines = _get(url + "/metrics").decode().splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("kvguard_log_bytes_total"))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("kvguard_log_bytes"))
 
 
 def _first_life(log: Path) -> str:

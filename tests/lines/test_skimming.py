@@ -1,6 +1,10 @@
 """Passing over lines changes nothing: the same report as reading each of them, line numbers included."""
 
 import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,6 +40,10 @@ STATS = (
     "Running: {running} reqs, Waiting: {waiting} reqs, {part}"
     "CPU KV cache usage: {usage}%, Prefix cache hit rate: 0.0%"
 )
+ACCESS = 'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+EXAMPLES = int(os.environ.get("SKIMMING_EXAMPLES", "12"))
+"""Logs a form; a change of the skimmer is worth a thousand."""
+
 stats_lines = st.builds(
     STATS.format,
     pid=st.sampled_from([PID, PID, PID, 999999]),
@@ -48,7 +56,7 @@ stats_lines = st.builds(
 )
 other_lines = st.sampled_from(
     [
-        'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+        *[ACCESS] * 12,
         'INFO:     10.0.0.7:51234 - "GET /a]b HTTP/1.1" 404 Not Found',
         "",
         "Traceback (most recent call last):",
@@ -78,20 +86,89 @@ def report(data: bytes, chunk: int | None = None) -> CapacityReport:
     return dataclasses.replace(guard.report, counts=dataclasses.replace(guard.report.counts, matched=0, records=0))
 
 
+def lines_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the lines that are read one by one from here on."""
+    seen: list[int] = []
+    read = StartupLogParser._line
+    monkeypatch.setattr(
+        StartupLogParser, "_line", lambda parser, number, raw: (seen.append(number), read(parser, number, raw))[1]
+    )
+    return seen
+
+
 def plainly(monkeypatch: pytest.MonkeyPatch, data: bytes) -> CapacityReport:
     with monkeypatch.context() as patched:
         patched.setattr(StartupLogParser, "_may_skim", lambda parser: False)
         return report(data)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def as_json(line: str, with_pid: bool) -> str:
+    """The line as a JSON logger writes it: 0.32's own, with or without the process."""
+    record = re.fullmatch(
+        r"\((?P<name>\w+) pid=(?P<pid>\d+)\) INFO \S+ \S+ \[(?P<file>\w+\.py):\d+\] (?P<text>.*)", line
+    )
+    access = re.fullmatch(r"(?P<name>)INFO:     (?P<text>.*) (?:OK|Not Found)", line)
+    found = record or access
+    if found is None:
+        return line
+    extra = {"process": int(found["pid"]), "filename": found["file"]} if with_pid and record else {}
+    return json.dumps({**extra, "message": found["text"], "vllm_process_name": found["name"] or "APIServer"})
+
+
+def as_cri(line: str, cut: int = 0) -> str:
+    """The line as containerd keeps it; with `cut`, in two records."""
+    parts = [(line[:cut], "P"), (line[cut:], "F")] if 0 < cut < len(line) else [(line, "F")]
+    return "\n".join(f"2026-11-29T18:00:00.000000001Z stdout {mark} {part}" for part, mark in parts)
+
+
+def in_colour(line: str) -> str:
+    """The line with its tag coloured, as 0.10.2 and later print it on a terminal."""
+    return re.sub(r"^(\(\w+ pid=\d+\))", "\x1b[0;36m\\1\x1b[0;0m", line)
+
+
+FORMS: dict[str, tuple[bytes, Callable[[str], str]]] = {
+    "plain": (PLAIN, str),
+    "coloured": ("".join(f"{in_colour(line)}\n" for line in PLAIN.decode().splitlines()).encode(), in_colour),
+    "cri": ("".join(f"{as_cri(line)}\n" for line in PLAIN.decode().splitlines()).encode(), as_cri),
+    "cri-partial": (PLAIN, lambda line: as_cri(line, 40)),
+    "json": (JSON, lambda line: as_json(line, with_pid=False)),
+    "json-with-pids": (JSON, lambda line: as_json(line, with_pid=True)),
+    "json-throughout": (
+        "".join(f"{as_json(line, with_pid=True)}\n" for line in PLAIN.decode().splitlines()).encode(),
+        lambda line: as_json(line, with_pid=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(stats_lines | other_lines, max_size=60), chunk=st.sampled_from([None, 1000, 4096]))
 def test_the_report_is_the_same_as_without(
-    lines: list[str], chunk: int | None, monkeypatch: pytest.MonkeyPatch
+    form: str, lines: list[str], chunk: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = PLAIN + "".join(f"{line}\n" for line in lines).encode()
+    start, written = FORMS[form]
+    data = start + "".join(f"{written(line)}\n" for line in lines).encode()
 
     assert plainly(monkeypatch, data) == report(data, chunk)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_restart_in_the_middle_is_found_in_every_form(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, written = FORMS[form]
+    access = f"{written(ACCESS)}\n".encode() * 200
+    data = start + access + start.replace(b"pid=", b"pid=9") + access
+
+    assert plainly(monkeypatch, data) == report(data, 4096)
+
+
+def test_json_access_lines_are_never_read_but_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = lines_read(monkeypatch)
+    access = as_json(ACCESS, with_pid=False).encode() + b"\n"
+
+    report(JSON + access * 5000, 4096)
+
+    # a line that a chunk cuts is read, and two of them show how they end
+    assert len(seen) <= JSON.count(b"\n") + 2 + len(access) * 5000 // 4096 + 1
 
 
 def test_json_lines_are_skimmed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +206,7 @@ def test_a_restart_behind_a_long_serving_is_found() -> None:
 
 
 def test_most_lines_are_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    read = StartupLogParser._line
-    monkeypatch.setattr(
-        StartupLogParser, "_line", lambda parser, number, raw: (seen.append(number), read(parser, number, raw))[1]
-    )
+    seen = lines_read(monkeypatch)
     stats = STATS.format(pid=PID, minute=1, engine=0, running=1, waiting=0, usage="1.0", part="").encode() + b"\n"
     access = b'INFO:     10.0.0.7:51234 - "GET /health HTTP/1.1" 200 OK\n'
 

@@ -45,7 +45,7 @@ class StartupLogParser:
             for event in self._line(number, raw):
                 told.append(event)
                 yield event
-            self._skimmer.learn(told)
+            self._skimmer.learn(raw, told)
             self.framer.skim = self._skimmer.skim if self._may_skim() else None
         yield from self._passed_over()
 

@@ -2,14 +2,14 @@
 
 A server that serves prints gigabytes of access and stats lines behind forty lines of start-up. While it does, only a
 record can tell anything (`startup.boundaries`), and in nearly every log a record shows a mark: the bracket behind its
-source file. A line without the mark is counted and passed over; a log whose records are JSON objects without it is
-searched for the table's literals. Stats lines that differ from one already read by stamp and figures are added up.
+source file. A line without the mark is counted and passed over. In a log whose records are JSON objects without it,
+access lines are known by what stands behind their request, as far as the lines read so far end alike; where none do, it
+is searched for the table's literals. Stats lines that differ from one already read by stamp and figures are added up.
 
 What is told is the same as without skimming, line numbers included: a property test compares the two.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kvguard.events import Event, StatsLogged
@@ -21,6 +21,11 @@ CUT = b" P "
 """Stands in every line that the kubelet's runtime has cut: the mark may be in its next part."""
 MAX_KNOWN = 64
 """Kinds of stats lines remembered: one an engine and front end."""
+MAX_ENDINGS = 8
+"""Endings of access lines remembered: one a status code that is common."""
+
+_REQUEST = b" HTTP/1."
+_FIGURES = b"Avg prompt throughput: "
 
 _STATS = re.compile(
     rb"(?P<before>[^\n]{0,512}?)Avg prompt throughput: [\d.]{1,12} tokens/s, "
@@ -79,6 +84,10 @@ class Skimmer:
     """Every line that must be read holds one of them."""
     _known: dict[tuple[bytes, bytes], _Batch] = field(default_factory=dict)
     _asked: tuple[bytes, bytes] | None = None
+    _endings: set[bytes] = field(default_factory=set)
+    _last_ending: bytes = b""
+    _searched: bytes = b""
+    _ahead: dict[bytes, int] = field(default_factory=dict)
     lines_told: int = 0
     """How many lines the last events of `told` stand for."""
 
@@ -95,16 +104,10 @@ class Skimmer:
             line before it.
         """
         self._asked = None
-        find = self._next_anchor(data)
         while True:
-            anchor = find(start)
-            if anchor < 0:
-                rest = max(data.rfind(b"\n", start) + 1, start)
-                return rest, number + data.count(b"\n", start, rest)
-            line = max(data.rfind(b"\n", start, anchor) + 1, start)
-            number += data.count(b"\n", start, line)
-            start = line
-            found = _STATS.match(data, line)
+            start, lines, found_one = self._next(data, start)
+            number += lines
+            found = _STATS.match(data, start) if found_one else None
             if found is None:
                 return start, number
             key = (_STAMP.sub(b"", found["before"]), found["after"])
@@ -116,8 +119,10 @@ class Skimmer:
             batch.add(found, number)
             start = found.end()
 
-    def learn(self, events: list[Event]) -> None:
-        """The line that was asked for has been read: if it told its stats, its like need not be."""
+    def learn(self, raw: bytes, events: list[Event]) -> None:
+        """A line has been read: if it told its stats, or a request and nothing else, its like need not be."""
+        if not events and _REQUEST in raw:
+            self._learn_ending(raw[raw.rindex(_REQUEST) :] + b"\n")
         asked, self._asked = self._asked, None
         if asked is None or len(events) != 1 or len(self._known) >= MAX_KNOWN:
             return
@@ -134,20 +139,43 @@ class Skimmer:
                 self._known[key] = _Batch(batch.example)
         return [batch.event() for batch in ready]
 
-    def _next_anchor(self, data: bytes) -> Callable[[int], int]:
-        """The nearest anchor from a place on; what one has found stays good until it is passed."""
-        if len(self.anchors) == 1:
-            anchor = self.anchors[0]
-            return lambda start: data.find(anchor, start)
-        ahead = dict.fromkeys(self.anchors, -2)
+    def _learn_ending(self, ending: bytes) -> None:
+        """Two access lines in a row that end alike: no stamp or other figure of their own stands in it."""
+        if ending == self._last_ending and len(self._endings) < MAX_ENDINGS:
+            self._endings.add(ending)
+        self._last_ending = ending
 
-        def nearest(start: int) -> int:
-            best = -1
-            for anchor, place in ahead.items():
-                if place != -1 and place < start:
-                    place = ahead[anchor] = data.find(anchor, start)
-                if place != -1 and (best < 0 or place < best):
-                    best = place
-            return best
+    def _next(self, data: bytes, start: int) -> tuple[int, int, bool]:
+        """Where the next line begins that may have to be read, how many are passed over, and whether there is one."""
+        if len(self.anchors) > 1 and self._endings:
+            return self._next_without_ending(data, start)
+        anchor = data.find(MARK, start) if len(self.anchors) == 1 else self._next_literal(data, start)
+        line = max(data.rfind(b"\n", start, anchor if anchor >= 0 else len(data)) + 1, start)
+        return line, data.count(b"\n", start, line), anchor >= 0
 
-        return nearest
+    def _next_without_ending(self, data: bytes, start: int) -> tuple[int, int, bool]:
+        """Pass over whole lines as long as there are as many known endings as lines: an ending holds the newline."""
+        passed = 0
+        figures = data.find(_FIGURES, start)
+        limit = reach = figures if figures >= 0 else len(data)
+        while (end := data.rfind(b"\n", start, reach) + 1) > start:
+            lines = data.count(b"\n", start, end)
+            if lines == sum(data.count(ending, start, end) for ending in self._endings):
+                start, passed, reach = end, passed + lines, limit
+            elif lines == 1:
+                break
+            else:  # halve what is looked at, down to one line
+                reach = max(start + (end - start) // 2, data.find(b"\n", start) + 1)
+        return start, passed, data.find(b"\n", start) >= 0
+
+    def _next_literal(self, data: bytes, start: int) -> int:
+        """The nearest of the table's literals; what one of them has found stays good until it is passed."""
+        if self._searched is not data:
+            self._searched, self._ahead = data, dict.fromkeys(self.anchors, -2)
+        best = -1
+        for anchor, place in self._ahead.items():
+            if place != -1 and place < start:
+                place = self._ahead[anchor] = data.find(anchor, start)
+            if place != -1 and (best < 0 or place < best):
+                best = place
+        return best
