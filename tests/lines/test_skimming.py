@@ -41,7 +41,7 @@ STATS = (
     "CPU KV cache usage: {usage}%, Prefix cache hit rate: 0.0%"
 )
 ACCESS = 'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
-EXAMPLES = int(os.environ.get("SKIMMING_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("SKIMMING_EXAMPLES", "6"))
 """Logs a form; a change of the skimmer is worth a thousand."""
 
 stats_lines = st.builds(
@@ -130,7 +130,10 @@ FORMS: dict[str, tuple[bytes, Callable[[str], str]]] = {
     "plain": (PLAIN, str),
     "coloured": ("".join(f"{in_colour(line)}\n" for line in PLAIN.decode().splitlines()).encode(), in_colour),
     "cri": ("".join(f"{as_cri(line)}\n" for line in PLAIN.decode().splitlines()).encode(), as_cri),
-    "cri-partial": (PLAIN, lambda line: as_cri(line, 40)),
+    "cri-partial": (
+        "".join(f"{as_cri(line, 40)}\n" for line in PLAIN.decode().splitlines()).encode(),
+        lambda line: as_cri(line, 40),
+    ),
     "json": (JSON, lambda line: as_json(line, with_pid=False)),
     "json-with-pids": (JSON, lambda line: as_json(line, with_pid=True)),
     "json-throughout": (

@@ -147,7 +147,7 @@ class Skimmer:
 
     def _next(self, data: bytes, start: int) -> tuple[int, int, bool]:
         """Where the next line begins that may have to be read, how many are passed over, and whether there is one."""
-        if len(self.anchors) > 1 and self._endings:
+        if MARK not in self.anchors and self._endings:
             return self._next_without_ending(data, start)
         anchor = data.find(MARK, start) if len(self.anchors) == 1 else self._next_literal(data, start)
         line = max(data.rfind(b"\n", start, anchor if anchor >= 0 else len(data)) + 1, start)

@@ -1,0 +1,40 @@
+"""How a row's messages can begin: never wrong about a message that the row describes, and telling for most rows."""
+
+import pytest
+
+from kvguard.events import Origin
+from kvguard.lines.formats import FORMATS
+from kvguard.lines.line_format import LineFormat, match
+from kvguard.lines.openings import may_open, openings
+from tests.lines.corpus import LINES
+
+
+@pytest.mark.parametrize(
+    ("pattern", "begins"),
+    [
+        (r"Loading weights took (?P<seconds>\d++)", ("Loading weights took ",)),
+        (r"(?:CUDA|ACL) graph", ("CUDA", "ACL")),
+        (r"(?P<message>(?:[A-Za-z_][\w.]*+: )?Engine core\.)", ("Engine core.",)),
+        (r"(?:Value error, )?User-specified", ("Value error, ", "User-specified")),
+        (r"\[shutdown\] .*+", ("[shutdown] ",)),
+        (r"words?", ("word",)),
+        (r"\w++ KV cache", ("",)),
+    ],
+)
+def test_the_beginnings_of_a_pattern(pattern: str, begins: tuple[str, ...]) -> None:
+    assert openings(pattern) == begins
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
+def test_every_beginning_of_a_sample_may_open_its_row(row: LineFormat) -> None:
+    lines = (LINES / f"{row.name}.log").read_text(encoding="utf-8").splitlines()
+    # behind any prefix: what the row describes whole is one of the line's ends
+    ends = [line[place:] for line in lines for place in range(len(line)) if row.literal in line[place:]]
+    messages = [end for end in ends if match(row, end, Origin(line=1)) is not None]
+
+    for message in messages:
+        assert all(may_open(row.pattern, message[:size]) for size in range(1, len(message) + 1))
+
+
+def test_most_rows_need_no_compiling() -> None:
+    assert sum("" in openings(row.pattern) for row in FORMATS) < len(FORMATS) / 10
