@@ -14,7 +14,7 @@ from kvguard.lines.parser import StartupLogParser
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
-from kvguard.startup.deployment import join
+from kvguard.startup.deployment import join, of_containers
 from kvguard.startup.fold import StartupFold
 from kvguard.startup.report import CapacityReport, LogCounts
 
@@ -94,7 +94,7 @@ class Guard:
         """What the log says of its newest start; frozen."""
         if self._report is None:
             first, *others = self._told()
-            self._report = join([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
+            self._report = of_containers([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
         return self._report
 
     @property

@@ -19,6 +19,7 @@ from kvguard.lines.wrapped import Width
 MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
 
+LINE_END_MARKS = "⏎↵"
 PADDING = " │┃║¦|"
 """What fills a line to the right border of a box."""
 
@@ -97,7 +98,7 @@ class StartupLogParser:
     def _line(self, number: int, raw: bytes) -> Iterator[Event]:
         text = raw.decode("utf-8", "replace")
         container = None
-        for piece in text.split("\r") if "\r" in text else (text,):
+        for piece in self._pieces(text):
             if not piece or piece.isspace():
                 continue
             shown = clean(piece)
@@ -107,6 +108,14 @@ class StartupLogParser:
             container = head.container or container
             width = Width(columns, at_edge=columns == self._widest)
             yield from self._routed(number, head._replace(container=container), width)
+
+    def _pieces(self, text: str) -> list[str]:
+        """A physical line cut at its carriage returns, and at the marks that a viewer shows for lost line ends."""
+        reader = self._readers.get(self._current)
+        if reader is None or not reader.serving:
+            for mark in LINE_END_MARKS:
+                text = text.replace(mark, "\r")
+        return text.split("\r")
 
     def _routed(self, number: int, head: Head, width: Width) -> Iterator[Event]:
         """Hand the line to the reader of its container, where the log's first record shows that it names them."""

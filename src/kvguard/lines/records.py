@@ -5,6 +5,7 @@ Only a server that starts is read so; behind a serving one's line a user may hav
 
 import regex
 
+from kvguard.lines import json_record
 from kvguard.lines.prefixes import CLOCK, TAG
 
 NARROWEST_TERMINAL = 30
@@ -53,7 +54,7 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     tags = _TAGS.match(text)
     assert tags is not None
     starts = [found.start() for found in _START.finditer(text)]
-    if not starts or starts == [0] or (text.startswith("{", tags.end()) and text.rstrip().endswith("}")):
+    if not starts or starts == [0] or json_record.read(text[tags.end() :]) is not None:
         return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
     pieces[:-1] = map(_without_glue, pieces[:-1])

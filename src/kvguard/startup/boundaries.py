@@ -1,7 +1,7 @@
 """Where a start begins, and what is believed once a server serves: the rules that a forged line must not pass."""
 
 from kvguard import events
-from kvguard.events import Event, Origin, Trust
+from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.stamps import elapsed
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import Phase
@@ -101,6 +101,8 @@ def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
     if state.phase in _ENDED:
         return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
+    if _speaks_for_another(state, event.origin):
+        return True
     if event.format not in _ONCE_PER_ENGINE:
         return False
     engine = state.engines.get(engine_index(state, event))
@@ -111,6 +113,23 @@ def _tells_another(state: StartState, event: Event) -> bool:
     if isinstance(event, events.KvCacheSize) and engine.tokens:
         return event.kv_cache_tokens != engine.tokens[-1].value
     return False
+
+
+def _speaks_for_another(state: StartState, origin: Origin) -> bool:
+    """Whether an engine or a rank of a start that has reported speaks again, as a process never seen before."""
+    before = state.speakers.get(speaker_of(origin))
+    return state.reported and before not in (None, origin.pid) and origin.pid not in state.pids
+
+
+def speaker_of(origin: Origin) -> str | None:
+    """The name of an engine or a rank that only one process of a start has; `None` where several may share it."""
+    if origin.pid is None or origin.role not in (Role.ENGINE, Role.WORKER):
+        return None
+    if origin.role is Role.ENGINE:
+        return origin.tag
+    return (
+        None if origin.rank is None or origin.rank.startswith("pid=") else f"{origin.tag} {origin.rank} {origin.node}"
+    )
 
 
 def _is_new(state: StartState, origin: Origin) -> bool:

@@ -32,6 +32,18 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
     )
 
 
+def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
+    """One report of a log that several containers write: replicas of one model are one deployment.
+
+    Servers of different models have nothing to add up: the one that can hold least is reported.
+    """
+    started = [report for report in reports if report.start is not None]
+    if len({report.start.model for report in started if report.start is not None}) <= 1:
+        return join(reports)
+    weakest = min(started, key=lambda report: _weakness(report.start.capacity.weakest) if report.start else (0, 0, 0))
+    return dataclasses.replace(weakest, counts=_counts(reports))
+
+
 def _progress(report: CapacityReport) -> int:
     assert report.start is not None
     told = any(engine.max_concurrency is not None or engine.gpu_blocks for engine in report.start.engines)

@@ -176,6 +176,7 @@ class StartupFold:
         state.last_line = max(state.last_line, origin.line)
         if origin.pid is not None:
             state.pids.add(origin.pid)
+            state.speakers.setdefault(boundaries.speaker_of(origin), origin.pid)
         if origin.trust is not events.Trust.RAW:
             state.stripped = False
         self._date(state, origin)

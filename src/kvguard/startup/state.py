@@ -99,6 +99,8 @@ class StartState:
     ranks: dict[RankKey, RankState] = field(default_factory=dict)
     counted_blocks: Sighting[int] | None = None
     pids: set[int] = field(default_factory=set)
+    speakers: dict[str | None, int] = field(default_factory=dict)
+    """Pid of each engine and each named rank that has told something."""
     seen_timings: dict[str, float] = field(default_factory=dict)
     layers: str | None = None
     declared: Sighting[str] | None = None

@@ -28,8 +28,8 @@ ROWS: tuple[LineFormat, ...] = (
         name="kv-memory-reserved",
         literal="Initial free memory ",
         pattern=rf"Initial free memory (?P<free_gib>{NUMBER}) GiB, reserved (?P<kv_cache_gib>{NUMBER}) ?+GiB memory for "
-        rf"KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling\. "
-        rf"{KV_CACHE_MEMORY_BYTES_ADVICE}",
+        rf"KV Cache as specified by kv_cache_memory_bytes config(?: and skipped memory profiling\. "
+        rf"{KV_CACHE_MEMORY_BYTES_ADVICE})?",
         emits=(KvCacheMemory, MemoryProfiled),
         scope=Scope.RANK,
         versions=("0.10.2-0.33.0",),

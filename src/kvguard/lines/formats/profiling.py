@@ -99,6 +99,15 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="v1/worker/gpu_worker.py compile_or_warm_up_model (DEBUG in 0.11.0-0.25.1)",
     ),
     LineFormat(
+        name="profile-free-on-device-cut",
+        literal=" on startup. Desired GPU memory utilization is ",
+        pattern=rf"{FREE_ON_DEVICE}Actual usage is [^`]*+(?:(?<=\.\.\.)|(?<=…))",
+        emits=(MemoryProfiled,),
+        scope=Scope.RANK,
+        versions=("0.10.2-0.33.0",),
+        upstream="v1/worker/gpu_worker.py, where a paste has left out the rest",
+    ),
+    LineFormat(
         name="profile-free-on-device-consumed",
         literal=" on startup. Desired GPU memory utilization is ",
         pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<consumed_gib>{NUMBER}) GiB for consumed memory \(weights \+ "
@@ -295,8 +304,8 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="init-engine",
-        literal="init engine (profile, create kv cache, warmup model) took ",
-        pattern=rf"init engine \(profile, create kv cache, warmup model\) took (?P<init_seconds>{NUMBER}) (?:seconds|s)"
+        literal="init engine (",
+        pattern=rf"init engine \((?:profile, create kv cache, warmup model|\.\.\.)\) took (?P<init_seconds>{NUMBER}) (?:seconds|s)"
         rf"(?: \(compilation: (?P<compile_seconds>{NUMBER}) s(?: — [^()]*+)?\))?",
         emits=(EngineInitialized,),
         scope=Scope.ENGINE,
