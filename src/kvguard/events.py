@@ -8,7 +8,7 @@ carries half of its last place; counts are exact. A field that the wording does 
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kvguard.frozen import dataclass
 
@@ -49,19 +49,19 @@ class Origin:
     tag: str | None = None
     """The process tag without its pid: `EngineCore_DP0`, `Worker_TP1`, `APIServer`."""
     pid: int | None = None
+    writer: int | None = None
+    """The outermost pid of a process of vLLM: it printed the line, though the record may name another inside."""
     engine: int | None = None
     """Data-parallel index, where the tag or the message names one."""
     rank: str | None = None
     """Which rank of its engine, as the tag spells it (`PP0_TP1`, `rank=1`), or the pid of an unnamed worker."""
-    node: str | None = None
-    """The address that Ray prints before a remote worker's line."""
+    node: str | None = None  # the address that Ray prints before a remote worker's line
     stamp: float | None = None
     """Seconds since the start of the stamp's own year, as the logger prints it (no zone, no year in vLLM's format)."""
     outer_stamp: float | None = None
     """The same of the stamp that a runtime or a runner put before the line: another clock, often another zone."""
     level: str | None = None
-    file: str | None = None
-    """The upstream source file in the brackets, without its folder."""
+    file: str | None = None  # the upstream source file in the brackets, without its folder
     trust: Trust = Trust.RAW
     process_line: int | None = None
     """The first line that this process printed, where it has a pid."""
@@ -81,6 +81,10 @@ class Event:
 
     format: str
     origin: Origin
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """A frozen event is its own copy, read-only mappings in it included."""
+        return self
 
 
 # --- configuration ----------------------------------------------------------------------------------------------------

@@ -17,13 +17,19 @@ STAMPS = ("stamp", "outer_stamp")
 
 
 def told(line: str) -> dict[str, object]:
-    """The fields of a line's head that are filled; a part of a cut line is joined before it is stripped."""
+    """The fields of a line's head that are filled; a part of a cut line is joined before it is stripped.
+
+    The outermost process is shown where it is another than the one that speaks.
+    """
     outer = envelope(clean(line))
     head = outer if outer.partial else strip(outer.message, outer)
     filled = {
         name: value
         for name, value in head._asdict().items()
-        if value is not None and name != "of_vllm" and value != Head._field_defaults.get(name)
+        if value is not None
+        and name != "of_vllm"
+        and value != Head._field_defaults.get(name)
+        and (name != "writer" or value != head.pid)
     }
     return {**filled, "message": head.message.strip(), **({"others": list(head.others)} if head.others else {})}
 

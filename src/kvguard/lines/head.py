@@ -40,6 +40,8 @@ class Head(NamedTuple):
     role: Role = Role.UNTAGGED
     tag: str | None = None
     pid: int | None = None
+    writer: int | None = None
+    """The outermost pid of a process of vLLM's own: it printed the line, whoever is named further inside."""
     engine: int | None = None
     rank: str | None = None
     node: str | None = None
@@ -101,6 +103,8 @@ def strip(text: str, around: Head | None = None) -> Head:
         head, final = step
         if final:
             break
+    if around is not None:
+        head = head._replace(container=around.container)  # what stands inside a record names none
     return _without_trailer(head)
 
 
@@ -131,6 +135,7 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
         role=named.role if named is not None else head.role,
         tag=found.process or head.tag,
         pid=found.pid if found.pid is not None else head.pid,
+        writer=head.writer if head.writer is not None or not found.logger else found.pid,
         engine=named.engine if named is not None and named.engine is not None else head.engine,
         rank=(named.rank if named is not None else None) or head.rank,
         stamp=stamps.seconds(found.stamp) if found.stamp and own else head.stamp,
@@ -196,6 +201,8 @@ def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, Any]:
     """The innermost tag that names a role wins; a Ray actor's node is kept beside it."""
     named = speaker(groups["tag"])
     fields: dict[str, Any] = {"node": groups.get("node") or head.node}
+    if head.writer is None and named.role is not Role.OTHER:
+        fields["writer"] = int(groups["pid"])
     if named.role is Role.OTHER and head.role not in (Role.OTHER, Role.UNTAGGED):
         return fields
     unnamed = f"pid={groups['pid']}" if named.role is Role.WORKER else None

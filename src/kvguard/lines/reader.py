@@ -4,6 +4,7 @@ Rules that must stay true here:
 - A message is matched whole. Before ready it may be completed by the lines that follow, and one physical line may hold
   several records; once the server serves, neither is done: users can write then.
 - A record of a source file that prints users' text tells nothing, nor do the raw lines behind it.
+- A server's record that goes on over further lines is told by its first one; a traceback by its first exception.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, Pro
 from kvguard.lines import records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
+from kvguard.lines.long_records import LongRecords
 from kvguard.lines.secrets import redact
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Width
 
@@ -34,6 +36,7 @@ USER_TEXT_FILES = frozenset(
         "protocol.py",
         "request_logger.py",
         "sampling_params.py",
+        "server_utils.py",
     }
 )
 """Source files whose records repeat prompts, model names or other text of a client."""
@@ -86,6 +89,7 @@ class RecordReader:
         self._traceback_of: int | None = _NONE_OPEN
         self._processes: dict[tuple[str | None, int], int] = {}
         self._last_unrecognized = ""
+        self._long = LongRecords()
 
     @property
     def waits(self) -> bool:
@@ -97,6 +101,7 @@ class RecordReader:
         self._tally.records += count
         self._tally.matched += count
         self._user_text = False
+        self._long.forget()
 
     def pending(self) -> list[Event]:
         """What the last message tells if nothing follows it: it is held back while its rest may come."""
@@ -117,6 +122,7 @@ class RecordReader:
         self._user_text = False
         self._traceback_of = _NONE_OPEN
         self._processes.clear()
+        self._long.forget()
 
     def line(self, number: int, outer: Head, width: Width) -> Iterator[Event]:
         """Take the next line.
@@ -143,7 +149,7 @@ class RecordReader:
             if head.trust is Trust.RECORD and "]" not in piece:
                 self._tally.unmarked += 1
                 self._tally.json += head.json
-            yield from self._record(number, head, width if index == len(pieces) else NEVER_WRAPPED)
+            yield from self._record(number, head, piece, width if index == len(pieces) else NEVER_WRAPPED)
             if self._user_text:
                 return  # what looks like another record behind it may be the user's
 
@@ -186,7 +192,7 @@ class RecordReader:
             return waiting
         return [*waiting, (number, text)]
 
-    def _record(self, number: int, head: Head, width: Width) -> Iterator[Event]:
+    def _record(self, number: int, head: Head, piece: str, width: Width) -> Iterator[Event]:
         """Tell of one record."""
         own_record = head.trust is Trust.RECORD
         if own_record:
@@ -199,7 +205,10 @@ class RecordReader:
         origin = self._origin(number, head)
         if self.doubtful and origin.pid is not None and own_record:
             yield ProcessSpoke(format="process", origin=origin)
-        yield from self._message(first, head, origin, width)
+        if self.serving and own_record:
+            yield from self._long.believed(piece, head, list(self._message(first, head, origin, width)))
+        else:
+            yield from self._message(first, head, origin, width)
         for line in () if self.serving else rest:
             inner = strip(line, head._replace(others=()))
             yield from self._message(inner.message, inner, self._origin(number, inner), NEVER_WRAPPED)
@@ -302,6 +311,7 @@ class RecordReader:
             role=head.role,
             tag=head.tag,
             pid=head.pid,
+            writer=head.writer,
             engine=head.engine,
             rank=head.rank,
             node=head.node,

@@ -161,7 +161,8 @@ def _is_crash(event: Event) -> bool:
 def is_believed_boundary(state: StartState, event: Event) -> bool:
     """Whether a start may begin behind one that serves: by a process that the log has not seen before."""
     if event.origin.pid is not None:
-        return event.origin.trust is Trust.RECORD and event.origin.pid not in state.pids
+        pids = {event.origin.pid, event.origin.writer}  # whose line it is, and who is named inside
+        return event.origin.trust is Trust.RECORD and not pids & state.pids
     if event.origin.trust is Trust.RECORD and state.announced:
         # to 0.10.0 workers have pids and the API server has none: it can only announce itself as the first one did
         return all(earlier.pid is None for earlier in state.announced.values())

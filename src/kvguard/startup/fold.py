@@ -126,6 +126,8 @@ class StartupFold:
                 self._begin(event, now, in_doubt=True)
             elif not boundaries.is_believed(state, event):
                 return
+            else:
+                self._held_back.clear()  # the server goes on: nobody has announced another
         elif self._boundary or boundaries.begins_start(state, event):
             if state is None and isinstance(event, events.ShutdownBegan):
                 return
@@ -149,11 +151,18 @@ class StartupFold:
         history = tuple(self._history)
         if old is not None:
             self._history.append(_summary(old, self.source))
-        self._doubted = (old, self._starts, history) if in_doubt and old is not None and old.pids else None
+        if in_doubt and old is not None and old.pids:
+            self._doubted = (old, self._starts, history)
+        elif old is None or old.phase is Phase.READY:
+            self._doubted = (
+                None  # a start that never got ready settles no doubt: two forged ones are no better than one
+            )
         self._starts += 1
         self._boundary = False
         first = event.origin.process_line or event.origin.line
-        held = [item for item in self._held_back if item.origin.line > (old.last_line if old else 0)]
+        # a server that announces itself, with a new pid, needs no announcement that one with a known pid made
+        own = isinstance(event, events.ServerAnnounced | events.ArgumentsGiven)
+        held = [] if own else [item for item in self._held_back if item.origin.line > (old.last_line if old else 0)]
         self._held_back.clear()
         if held and in_doubt:
             first = min(first, held[0].origin.line)
@@ -166,7 +175,8 @@ class StartupFold:
         if self._doubted is None:
             return
         old, starts, history = self._doubted
-        if event.origin.pid in old.pids and event.origin.pid not in (self._state.pids if self._state else ()):
+        spoke = {event.origin.pid, event.origin.writer} & old.pids
+        if spoke - (self._state.pids if self._state else set()):
             self._state, self._starts = old, starts
             self._history = deque(history, maxlen=MAX_HISTORY)
             self._doubted = None
@@ -174,8 +184,8 @@ class StartupFold:
     def _add(self, state: StartState, event: Event, now: float | None) -> None:
         origin = event.origin
         state.last_line = max(state.last_line, origin.line)
-        if origin.pid is not None:
-            state.pids.add(origin.pid)
+        if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubted is None):
+            state.pids.add(origin.pid)  # while its start is in doubt, a line without a logger's prefix vouches for none
             state.speakers.setdefault(boundaries.speaker_of(origin), origin.pid)
         if origin.trust is not events.Trust.RAW:
             state.stripped = False

@@ -1,0 +1,68 @@
+"""Records of a server that go on over several lines: what a client may have written behind the first is not believed.
+
+vLLM's formatter (`vllm/logging_utils/formatter.py`) puts a record's prefix before each line of its message. A text that
+holds line ends, an answer or a name say, so gets as many lines that look like records of their own. What tells them
+apart is that the prefix is the same to its last character, and that the line before told nothing.
+"""
+
+from kvguard.events import Event, FailureReported, ProcessFailed
+from kvguard.lines.head import Head
+
+MAX_REMEMBERED = 256
+"""Processes whose last record is remembered."""
+_SEVERE = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_TRACEBACK = "Traceback (most recent call last):"
+_STACK = (" ", "\t", "^")
+"""A traceback's own lines are indented: the first that is not is the exception, and what follows may be a client's."""
+
+
+class LongRecords:
+    """The prefix of each process's last record that told nothing, and how far its traceback is."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[int | None, str] = {}
+        self._tracebacks: dict[int | None, str] = {}
+
+    def forget(self) -> None:
+        """Other records come in between."""
+        self._prefixes.clear()
+        self._tracebacks.clear()
+
+    def believed(self, text: str, head: Head, told: list[Event]) -> list[Event]:
+        """What is believed of a server's record.
+
+        Args:
+            text: the record, its prefix included.
+            head: what the prefix told.
+            told: what the message tells by itself.
+        """
+        prefix = text.removesuffix(head.message)
+        goes_on = not head.json and self._prefixes.get(head.pid) == prefix
+        if goes_on:
+            told = [event for event in told if isinstance(event, FailureReported | ProcessFailed)]
+            if not self._raises(prefix, head):
+                told = []
+        elif not told:
+            self._remember(prefix, head)
+        else:
+            self._prefixes.pop(head.pid, None)
+        return told
+
+    def _remember(self, prefix: str, head: Head) -> None:
+        if len(self._prefixes) >= MAX_REMEMBERED:
+            self.forget()
+        self._prefixes[head.pid] = prefix
+        self._tracebacks.pop(head.pid, None)
+        self._raises(prefix, head)
+
+    def _raises(self, prefix: str, head: Head) -> bool:
+        """Whether the line is the first exception of a traceback that the record holds; follows where it stands."""
+        if head.level not in _SEVERE:
+            return False
+        if self._prefixes.get(head.pid) == prefix and head.message.startswith(_TRACEBACK):
+            self._tracebacks.setdefault(head.pid, "open")
+            return False
+        if self._tracebacks.get(head.pid) != "open" or head.message.startswith(_STACK) or not head.message.strip():
+            return False
+        self._tracebacks[head.pid] = "closed"
+        return True
