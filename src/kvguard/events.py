@@ -49,10 +49,8 @@ class Origin:
     tag: str | None = None
     """The process tag without its pid: `EngineCore_DP0`, `Worker_TP1`, `APIServer`."""
     pid: int | None = None
-    writer: int | None = None
-    """The outermost pid of a process of vLLM: it printed the line, though the record may name another inside."""
-    engine: int | None = None
-    """Data-parallel index, where the tag or the message names one."""
+    writer: int | None = None  # the outermost pid of a process of vLLM: it printed the line, whoever speaks inside
+    engine: int | None = None  # data-parallel index, where the tag or the message names one
     rank: str | None = None
     """Which rank of its engine, as the tag spells it (`PP0_TP1`, `rank=1`), or the pid of an unnamed worker."""
     node: str | None = None  # the address that Ray prints before a remote worker's line
@@ -83,8 +81,7 @@ class Event:
     origin: Origin
 
     def __deepcopy__(self, memo: object) -> Self:
-        """A frozen event is its own copy, read-only mappings in it included."""
-        return self
+        return self  # frozen, its read-only mappings included
 
 
 # --- configuration ----------------------------------------------------------------------------------------------------
