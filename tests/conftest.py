@@ -1,6 +1,7 @@
 """Goldens: whole expected outputs beside the cases, compared as text and rewritten by `--update-goldens`."""
 
 import difflib
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,13 @@ Golden = Callable[[Path, str], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the program gives, and show the diff")
+
+
+def pytest_configure() -> None:
+    """Children get the signals that tests send them, also where the suite runs under nohup or in the background."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
