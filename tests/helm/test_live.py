@@ -47,6 +47,7 @@ def prometheus(tmp_path_factory):
             server.wait_for('kvguard_verdict{kvguard_verdict!="unknown"} == 1', 2)
             server.wait_for("model:kvguard_headroom_requests:sum")
             server.wait_for("rate(kvguard_log_bytes_total[5m])", 2)
+            server.wait_for("rate(vllm:num_preemptions_total[5m])")  # a rate needs two scrapes of each target
             yield server
 
 
