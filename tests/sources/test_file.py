@@ -4,14 +4,15 @@ import errno
 import gzip
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kvguard.sources import tracked
+from kvguard.sources import rotated, tracked
 from kvguard.sources.file import LINGER_S, LOOK_S, RETRY_S, FileSource
-from kvguard.sources.source import READ_BYTES, Chunk, State
+from kvguard.sources.source import READ_BYTES, Boundary, Chunk, State
 from tests.sources.following import Following, boundaries, told
 
 
@@ -296,6 +297,119 @@ class TestRotation:
             lambda status: reused if real(status) == fresh else real(status),
         )
         assert following.read() == "|two\n|three\n"
+
+
+class TestWhileNamesMove:
+    """What a soak beside a real logrotate showed (`python -m tests.sources.rotation_soak`)."""
+
+    def test_a_file_is_read_under_whatever_name_it_has_by_then(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        rotate(log)
+        append(log, "three\n")
+        following.now += LOOK_S
+        while not isinstance(first := next(iter(following.source.poll(following.now)), None), Boundary):
+            assert first is None  # it found the second file, but has not read it yet
+        rotate(log)
+        append(log, "four\n")
+        assert following.read() == "two\n|three\n|four\n"
+
+    @pytest.mark.parametrize(
+        "at_rest, at_once, after_the_next",
+        [(False, "|three\n|two\n|", "four\n"), (True, "|three\n", "|two\n|four\n")],
+    )
+    def test_a_name_that_was_missed_is_read_later_and_once(
+        self,
+        log: Path,
+        following: Following,
+        monkeypatch: pytest.MonkeyPatch,
+        at_rest: bool,
+        at_once: str,
+        after_the_next: str,
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        for text in ("two\n", "three\n"):
+            rotate(log)
+            append(log, text)
+        real = rotated.neighbours
+        looks = iter([([], at_rest)] * 2)
+        monkeypatch.setattr("kvguard.sources.file.neighbours", lambda path: next(looks, None) or real(path))
+        assert following.read(times=3) == at_once
+        rotate(log)
+        append(log, "four\n")
+        assert following.read() == after_the_next
+
+    def test_a_copy_in_the_making_is_no_unread_file(self, log: Path, following: Following) -> None:
+        following.look()
+        log.touch()
+        following.look()
+        append(log, "one\n")
+        copy = log.with_name("vllm.log.1")
+        copy.touch()
+        assert following.read() == "one\n"
+        append(log, "two\n")
+        shutil.copyfile(log, copy)
+        os.truncate(log, 0)
+        append(log, "three\n")
+        assert following.read() == "two\n|three\n"
+
+    @pytest.mark.parametrize("dense", [True, False])
+    def test_copies_of_a_file_that_begins_with_a_hole(self, log: Path, following: Following, dense: bool) -> None:
+        def copy_and_cut(number: int) -> None:
+            target = log.with_name(f"vllm.log.{number}")
+            if dense:
+                target.write_bytes(log.read_bytes())
+            else:
+                subprocess.run(["cp", "--sparse=always", log, target], check=True)
+            os.truncate(log, 0)
+
+        with log.open("w") as file:
+
+            def write(text: str) -> None:
+                file.write(text)
+                file.flush()
+
+            write("x" * 3_000_000 + "\n")
+            following.read()
+            copy_and_cut(9)
+            write("one\n")
+            assert following.read() == "|one\n"
+            write("unread\n")
+            copy_and_cut(3)
+            write("two\n")
+            copy_and_cut(2)
+            write("three\n")
+            assert following.read() == "unread\n|two\n|three\n"
+
+    def test_zeros_that_were_really_written_are_read(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "a\0\0b\0\n")
+        assert following.read(times=3) == "a\0\0b\0\n"
+
+    def test_zeros_of_a_file_that_was_cut_while_it_was_read_are_not(
+        self, log: Path, following: Following, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        append(log, "two\n")
+        real = os.pread
+
+        def cut_meanwhile(descriptor: int, size: int, place: int) -> bytes:
+            monkeypatch.setattr(tracked.os, "pread", real)
+            data = real(descriptor, size, place)
+            log.with_name("vllm.log.1").write_bytes(b"one\ntwo\nmore\n")
+            os.truncate(log, 0)
+            with log.open("r+b") as file:
+                file.seek(13)
+                file.write(b"three\n")
+            return data + bytes(5) + b"three\n"
+
+        monkeypatch.setattr(tracked.os, "pread", cut_meanwhile)
+        assert following.read(times=2) == "two\nmore\n|three\n"
 
 
 class TestDeletion:

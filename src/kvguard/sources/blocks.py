@@ -49,6 +49,25 @@ def read_blocks(name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         raise SourceError(describe_os_error("stdin" if name == STDIN else name, error)) from None
 
 
+def read_descriptor(
+    descriptor: int, name: str, block_bytes: int = BLOCK_BYTES, from_here: bool = False
+) -> Iterator[bytes]:
+    """The same of a file that is open and stays so, from its beginning; or, as it stands, from where it was read to.
+
+    Raises:
+        SourceError: reading fails, or an archive turns out to be broken.
+    """
+    try:
+        if from_here:
+            while block := os.read(descriptor, block_bytes):
+                yield block
+        else:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            yield from _content(name, descriptor, block_bytes)
+    except OSError as error:
+        raise SourceError(describe_os_error(name, error)) from None
+
+
 def _content(name: str, descriptor: int, block_bytes: int) -> Iterator[bytes]:
     first = b""
     while len(first) < _LONGEST_MAGIC and (more := os.read(descriptor, block_bytes)):

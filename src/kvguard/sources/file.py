@@ -7,12 +7,13 @@ network file system's changes nor the far end of a symlink, and needs the lookin
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
 from kvguard.errors import SourceError
 from kvguard.sources.blocks import describe_os_error
-from kvguard.sources.rotated import READ_WHOLLY, Remainder, is_copy, is_this, marks_after, neighbours, remainders
+from kvguard.sources.rotated import READ_WHOLLY, Neighbour, Remainder, close_all, neighbours, remainders
 from kvguard.sources.source import READ_BYTES, Boundary, BoundaryKind, Record, SourceEvent, SourceStatus, State
 from kvguard.sources.tracked import FileWasCutError, Identity, Mark, TrackedFile, identity_of
 
@@ -20,6 +21,9 @@ LOOK_S = 0.2
 RETRY_S = 1.0
 LINGER_S = 60.0
 """How long a file that lost its name is kept open after its last line: an open file keeps its space on the disk."""
+
+MOST_MARKS = 500
+"""How many rotated files are remembered, a kilobyte each; logrotate keeps fewer."""
 
 
 class FileSource:
@@ -35,6 +39,9 @@ class FileSource:
         self._former_until = 0.0
         self._seen: dict[Identity, Mark] = {}
         self._backlog: Iterator[bytes | Boundary] = iter(())
+        self._rest: list[Neighbour] = []  # open for the backlog
+        self._folder_at = 0
+        self._look_again = False  # names moved while they were looked at: a neighbour can have been missed
         self._suspect = False  # reading failed: whether it is still the same file must be found out
         self._at_line_start = True
 
@@ -74,6 +81,8 @@ class FileSource:
             if file is not None:
                 file.close()
         self._file = self._successor = self._former = None
+        close_all(self._rest)
+        self._rest = []
 
     def _step(self, now: float, events: list[SourceEvent]) -> None:
         """One step; what it found stands in `events` even where it ends in an error."""
@@ -101,9 +110,13 @@ class FileSource:
         if self._successor is not None and not data:
             self._switch(file, self._successor, now)
             return
-        if untouched and data and (rest := self._unread(file)):  # it was cut before anything of it was read
+        # it can have been cut before anything of it was read
+        if untouched and (data or self._folder_changed()) and (rest := self._unread(file)):
             file.restart()
             self._begin(Boundary(BoundaryKind.TRUNCATED, f"{self._path} was cut"), rest, now)
+            return
+        if self._look_again and self._at_line_start and not data and (rest := self._unread(file)):
+            self._begin(Boundary(BoundaryKind.NEW_FILE, f"the names around {self._path} have come to rest"), rest, now)
             return
         self._read_late_lines(now, events)
         self._hand_on(data, now, events)
@@ -122,7 +135,9 @@ class FileSource:
 
     def _open(self, now: float) -> None:
         self._file = TrackedFile(self._path)
-        self._seen = {neighbour.identity: neighbour.mark(READ_WHOLLY) for neighbour in neighbours(self._path)}
+        earlier, _ = neighbours(self._path)
+        self._seen = {each.identity: each.mark(READ_WHOLLY) for each in earlier if each.size}
+        close_all(earlier)
         self._due = now
 
     def _reopen(self, old: TrackedFile, now: float) -> None:
@@ -157,32 +172,67 @@ class FileSource:
     def _unread(self, file: TrackedFile, cut: Mark | None = None) -> list[Remainder]:
         """What older neighbours of a file hold that was never read.
 
-        A copy of it is none of them as long as it was not cut: then all that it holds can still be read here.
+        A copy of what it holds now is none of them: all of that can still be read here.
         """
-        former = {each.identity: each.begin() for each in (self._former,) if each is not None}
-        begin = file.begin()
+        self._folder_changed()
+        everybody, at_rest = neighbours(self._path)
+        self._look_again = not at_rest
+        try:
+            former = {each.identity: each.begin() for each in (self._former,) if each is not None}
+            begin = file.begin()  # as it is after the looking: it may have been cut meanwhile
+        except OSError:
+            close_all(everybody)
+            self._record.read_errors += 1
+            self._look_again = True
+            return []
+        older = takewhile(lambda each: each.identity != file.identity and not each.is_packed_copy_of(begin), everybody)
         found = [
-            neighbour
-            for neighbour in takewhile(lambda each: not is_this(each, file.identity, begin), neighbours(self._path))
-            if neighbour.identity not in former and (cut or not is_copy(neighbour, file.mark))
+            each
+            for each in older
+            if each.identity not in former
+            and not each.is_copy_of(begin)
+            and (cut is not None or not each.is_copy_of(file.mark))
         ]
         rest = list(remainders(found, self._seen, former.values(), cut))
-        self._seen = marks_after(found, self._seen)
+        self._remember(found)
+        close_all(set(everybody) - {remainder.neighbour for remainder in rest})
         return rest
 
+    def _folder_changed(self) -> bool:
+        """Whether names have come, gone or changed since this was asked last."""
+        before = self._folder_at
+        with suppress(OSError):  # it is gone: so are the neighbours
+            self._folder_at = self._path.parent.stat().st_mtime_ns
+        return before != self._folder_at
+
+    def _remember(self, found: list[Neighbour]) -> None:
+        """What was found will have been read as far as it goes. It is not forgotten soon: names are missed at times."""
+        for each in found:
+            known = self._seen.pop(each.identity, None)
+            if known is not None and each.is_of(known) and known.offset == READ_WHOLLY:
+                self._seen[each.identity] = known
+            elif not each.is_empty:
+                self._seen[each.identity] = each.mark(READ_WHOLLY if each.packed else each.size)
+        for identity in list(self._seen)[:-MOST_MARKS]:
+            del self._seen[identity]
+
     def _begin(self, boundary: Boundary, rest: list[Remainder], now: float) -> None:
+        self._rest = [remainder.neighbour for remainder in rest]
         self._backlog = chain(self._replay(rest, boundary.kind), [boundary])
         self._due = now
 
     def _replay(self, rest: list[Remainder], kind: BoundaryKind) -> Iterator[bytes | Boundary]:
         for remainder in rest:
+            neighbour = remainder.neighbour
             if not remainder.continues:
                 self._record.rotations += 1
-                yield Boundary(kind, f"{remainder.path} was rotated before it was read")
+                yield Boundary(kind, f"{neighbour.path} was rotated before it was read")
             try:
-                yield from remainder.blocks()
-            except SourceError:  # it went away just now, or is packed badly: nobody can read it any more
+                yield from neighbour.blocks(remainder.begin)
+            except SourceError:  # it is packed badly, or the disk fails: nobody can read it
                 self._record.read_errors += 1
+        close_all(self._rest)
+        self._rest = []
 
     def _read_late_lines(self, now: float, events: list[SourceEvent]) -> None:
         """Whole lines that still arrive in the file that lost the name, put between whole lines of the new one."""

@@ -1,7 +1,9 @@
 """Rotated files beside a log: which of them hold bytes that were never read.
 
-Between two looks a log can be rotated twice, or be copied and cut with bytes in it that nobody had read yet. Both
-leave those bytes in a neighbour. Neighbours that stood there when the log was opened are not read: they are older.
+Between two looks a log can be rotated several times, or be copied and cut with bytes in it that nobody had read yet.
+All leave those bytes in a neighbour. Neighbours that stood there when the log was opened are not read: they are older.
+
+Names move on while they are looked at, so a neighbour is opened at once and only its descriptor counts from there on.
 """
 
 import os
@@ -9,12 +11,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from kvguard.errors import SourceError
-from kvguard.sources.blocks import read_blocks
+from kvguard.sources.blocks import read_descriptor
 from kvguard.sources.source import READ_BYTES
-from kvguard.sources.tracked import HEAD_BYTES, TAIL_BYTES, Identity, Mark, identity_of
+from kvguard.sources.tracked import HEAD_BYTES, Identity, Mark, first_data, identity_of
 
 READ_WHOLLY = 2**63
 """The offset of a file of which nothing is wanted."""
@@ -23,115 +27,176 @@ READ_WHOLLY = 2**63
 # program's log (vllm.log.err)
 _ROTATED = r"[-._](?:\d[\dTZ:._+-]*|old|bak|prev)"
 _PACKED = (".gz", ".zst")
+_TRIES = 5  # to find the names at rest
+_MOST_NEIGHBOURS = 200  # the newest; they are open for a moment
+_MOST_BLOCKS_OF_HOLE = 1024  # 256 MiB of zeros are unpacked at most to find what stands behind them
 
 
-@dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A file that looks like an earlier one of the log."""
+    """A file that looks like an earlier one of the log, held open until it is closed or was read."""
 
-    path: Path
-    identity: Identity
-    size: int
-    head: bytes
-    """Its first bytes as they are on disk, packed or not."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.packed = path.suffix in _PACKED
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(self._descriptor)
+            self.head_at, self.head = first_data(self._descriptor)
+            """Its first bytes as they are on the disk, packed or not, and where they stand."""
+        except OSError:
+            self.close()
+            raise
+        self.identity = identity_of(status)
+        self.size = status.st_size
 
-    @property
-    def packed(self) -> bool:
-        """Whether it was compressed, going by its name."""
-        return self.path.suffix in _PACKED
+    @cached_property
+    def unpacked_head(self) -> bytes:
+        """The first bytes of what was packed in it, without the zeros of a hole."""
+        try:
+            for block in islice(read_descriptor(self._descriptor, str(self.path), READ_BYTES), _MOST_BLOCKS_OF_HOLE):
+                if data := block.lstrip(b"\0"):
+                    return data[:HEAD_BYTES]
+        except SourceError:
+            pass
+        return b""
 
     def mark(self, offset: int) -> Mark:
         """What is remembered of it when it was read so far."""
-        return Mark(offset, self.head, b"")
+        return Mark(offset, self.head_at, self.head, b"")
 
     def is_of(self, mark: Mark) -> bool:
-        """Whether it still is the file of this mark, or another that was given the same number."""
-        return self.head.startswith(mark.head)
+        """Whether it still is the file of this mark, and not another that was given the same number."""
+        return self.head_at == mark.head_at and self.head.startswith(mark.head)
+
+    def is_copy_of(self, mark: Mark) -> bool:
+        """Whether it is a copy of the file with this mark: whole, up to some place, or packed."""
+        return self.is_packed_copy_of(mark) if self.packed else mark.is_in(self._descriptor)
+
+    def is_packed_copy_of(self, mark: Mark) -> bool:
+        """Whether the file with this mark was packed into it."""
+        return self.packed and bool(mark.head) and self.unpacked_head.startswith(mark.head)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing (yet): a copy that is being made can look so."""
+        return not self.head
+
+    def blocks(self, begin: int) -> Iterator[bytes]:
+        """What it held from `begin` on when it was found; an empty block for each that is skipped.
+
+        What comes into it later is left for later: it may be a copy in the making, of what is read elsewhere.
+
+        Raises:
+            SourceError: it cannot be read, or is packed badly.
+        """
+        if self.packed:
+            yield from self._unpacked(begin)
+            return
+        position = os.lseek(self._descriptor, max(begin, self.head_at), os.SEEK_SET)
+        for block in read_descriptor(self._descriptor, str(self.path), READ_BYTES, from_here=True):
+            yield block[: max(0, self.size - position)]
+            position += len(block)
+
+    def _unpacked(self, begin: int) -> Iterator[bytes]:
+        position, in_hole = 0, begin == 0
+        for block in read_descriptor(self._descriptor, str(self.path), READ_BYTES):
+            fresh = block[max(0, begin - position) :]
+            position += len(block)
+            if in_hole:
+                fresh = fresh.lstrip(b"\0")
+                in_hole = not fresh
+            yield fresh
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self._descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
     """What is left to read of a neighbour."""
 
-    path: Path
+    neighbour: Neighbour
     begin: int
-    end: int
     continues: bool
     """Whether it goes on exactly where reading stopped: a copy of the file that was cut."""
 
-    def blocks(self) -> Iterator[bytes]:
-        """The bytes from `begin` to `end`; an empty block for each that is skipped, so that no step takes long.
 
-        Raises:
-            SourceError: it cannot be read (any more).
-        """
-        position = 0
-        for block in read_blocks(str(self.path), READ_BYTES):
-            yield block[max(0, self.begin - position) : max(0, self.end - position)]
-            position += len(block)
+def neighbours(log: Path) -> tuple[list[Neighbour], bool]:
+    """The rotated files of a log, oldest first; behind a symlink, also those of the file that it leads to.
+
+    And whether the names were at rest meanwhile: if not, some can be missing.
+    """
+    for _ in range(_TRIES):
+        found = _open_all(log)
+        if {each.path: each.identity for each in found} == _identities(log):
+            return found, True
+        close_all(found)
+    return _open_all(log), False
 
 
-def neighbours(log: Path) -> list[Neighbour]:
-    """The rotated files of a log, oldest first; behind a symlink, also those of the file that it leads to."""
+def close_all(unused: Iterable[Neighbour]) -> None:
+    """Let go of neighbours that nothing is left to read of."""
+    for neighbour in unused:
+        neighbour.close()
+
+
+def remainders(
+    found: Iterable[Neighbour], seen: Mapping[Identity, Mark], others: Collection[Mark], cut: Mark | None
+) -> Iterator[Remainder]:
+    """What the neighbours hold that was never read, in their order.
+
+    `seen` are the marks of the neighbours that were there before, `others` of what else was read; `cut` is the mark of
+    a file that was just cut, of which one neighbour may be the copy.
+    """
+    known = [*seen.values(), *others]
+    for neighbour in found:
+        if neighbour.is_empty:
+            continue
+        mark = seen.get(neighbour.identity)
+        if cut and neighbour.is_copy_of(cut):
+            yield Remainder(neighbour, cut.offset, continues=True)
+        elif mark and neighbour.is_of(mark):
+            if mark.offset < neighbour.size:
+                yield Remainder(neighbour, mark.offset, continues=False)
+        elif not any(neighbour.is_packed_copy_of(mark) for mark in known):
+            yield Remainder(neighbour, 0, continues=False)
+
+
+def _open_all(log: Path) -> list[Neighbour]:
+    found = []
+    for path in _paths(log):
+        with suppress(OSError):  # it went away just now
+            found.append(Neighbour(path))
+    return found
+
+
+def _identities(log: Path) -> dict[Path, Identity]:
+    found = {}
+    for path in _paths(log):
+        with suppress(OSError):
+            found[path] = identity_of(path.stat())
+    return found
+
+
+def _paths(log: Path) -> list[Path]:
+    """Names of neighbours, oldest first."""
     paths = _matching(log.parent, _rotated_name(log.name))
     if log.is_symlink():
         target = log.resolve()
         like_it = re.sub(r"\d+", r"\\d+", re.escape(target.name))
         paths |= _matching(target.parent, f"{_rotated_name(target.name)}|{like_it}")
-    found: dict[Identity, tuple[tuple[int, int, str], Neighbour]] = {}
-    for path in paths:
-        if path.suffix in _PACKED and path.with_suffix("") in paths:
-            continue  # it is being packed: it stands there whole as well
-        with suppress(OSError), path.open("rb", buffering=0) as file:  # one that went away meanwhile is no neighbour
-            status = os.fstat(file.fileno())
-            neighbour = Neighbour(path, identity_of(status), status.st_size, file.read(HEAD_BYTES))
-            found[neighbour.identity] = ((status.st_mtime_ns, _newness(path), path.name), neighbour)
-    return [neighbour for _, neighbour in sorted(found.values(), key=lambda item: item[0])]
+    # one that is being packed stands there whole as well
+    whole = [path for path in paths if not (path.suffix in _PACKED and path.with_suffix("") in paths)]
+    return sorted(whole, key=_age)[-_MOST_NEIGHBOURS:]
 
 
-def remainders(
-    found: Iterable[Neighbour], seen: Mapping[Identity, Mark], open_files: Collection[Mark], cut: Mark | None
-) -> Iterator[Remainder]:
-    """What the neighbours hold that was never read, in their order.
-
-    `seen` are the marks of the neighbours that were there before, `open_files` those of the files that are read now;
-    `cut` is the mark of a file that was just cut, of which one neighbour may be the copy.
-    """
-    known = [*seen.values(), *open_files]
-    for neighbour in found:
-        mark = seen.get(neighbour.identity)
-        end = READ_WHOLLY if neighbour.packed else neighbour.size
-        if cut and is_copy(neighbour, cut):
-            yield Remainder(neighbour.path, cut.offset, end, continues=True)
-        elif mark and neighbour.is_of(mark):
-            if mark.offset < end:
-                yield Remainder(neighbour.path, mark.offset, end, continues=False)
-        elif not (neighbour.packed and _is_packed_copy(neighbour, known)):
-            yield Remainder(neighbour.path, 0, end, continues=False)
-
-
-def marks_after(found: Iterable[Neighbour], seen: Mapping[Identity, Mark]) -> dict[Identity, Mark]:
-    """What is known of the neighbours once their remainders were read."""
-    marks = {}
-    for neighbour in found:
-        mark = seen.get(neighbour.identity)
-        unwanted = mark is not None and mark.offset == READ_WHOLLY and neighbour.is_of(mark)
-        marks[neighbour.identity] = neighbour.mark(READ_WHOLLY if unwanted or neighbour.packed else neighbour.size)
-    return marks
-
-
-def is_this(neighbour: Neighbour, identity: Identity, begin: Mark) -> bool:
-    """Whether a neighbour is the very file, renamed or packed."""
-    return neighbour.identity == identity or (neighbour.packed and _is_packed_copy(neighbour, [begin]))
-
-
-def is_copy(neighbour: Neighbour, mark: Mark) -> bool:
-    """Whether a neighbour is a copy of the file with this mark: whole, up to some place, or packed."""
-    if neighbour.packed:
-        return bool(mark.head) and _unpacked_head(neighbour).startswith(mark.head)
-    with suppress(OSError), neighbour.path.open("rb", buffering=0) as file:
-        return mark.is_in(file.fileno())
-    return False
+def _age(path: Path) -> tuple[bool, int, str]:
+    """A key that sorts the oldest first: `.3` before `.2`, dates and the runs of a container (`0.log`) as they are."""
+    name = path.name.removesuffix(path.suffix) if path.suffix in _PACKED else path.name
+    if number := re.fullmatch(r".*\.(\d{1,4})", name):
+        return False, -int(number[1]), name
+    return True, 0, re.sub(r"\d+", lambda digits: digits[0].zfill(20), name)
 
 
 def _matching(folder: Path, pattern: str) -> set[Path]:
@@ -148,21 +213,3 @@ def _rotated_name(name: str) -> str:
     if stem:
         patterns.append(re.escape(stem) + _ROTATED + re.escape(dot + extension))
     return f"(?:{'|'.join(patterns)})(?:{'|'.join(map(re.escape, _PACKED))})?"
-
-
-def _newness(path: Path) -> int:
-    """Order among files of the same time: of numbered ones the highest is the oldest."""
-    plain = path.with_suffix("") if path.suffix in _PACKED else path
-    return -int(plain.suffix[1:]) if re.fullmatch(r"\.\d{1,4}", plain.suffix) else 0
-
-
-def _is_packed_copy(neighbour: Neighbour, marks: Iterable[Mark]) -> bool:
-    head = _unpacked_head(neighbour)
-    return any(mark.head and head.startswith(mark.head) for mark in marks)
-
-
-def _unpacked_head(neighbour: Neighbour) -> bytes:
-    try:
-        return next(read_blocks(str(neighbour.path), HEAD_BYTES + TAIL_BYTES), b"")
-    except SourceError:
-        return b""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 256
+_BLOCK = 1024 * 1024
 
 
 class Identity(NamedTuple):
@@ -37,19 +38,20 @@ class Mark:
     """How far a file was read and what stood there: enough to find the place again in a copy of it."""
 
     offset: int
+    head_at: int
+    """Where the head stands: 0, or behind the hole that the file begins with."""
     head: bytes
-    """The first bytes of the file; none where it begins with a hole."""
+    """The first bytes of the file."""
     tail: bytes
     """The last bytes before the offset."""
 
     def is_in(self, descriptor: int) -> bool:
         """Whether a file is the same as far as it goes; where too little was read to tell, it is not."""
-        begin = os.pread(descriptor, len(self.head), 0)
+        begin = os.pread(descriptor, len(self.head), self.head_at)
         if os.fstat(descriptor).st_size < self.offset:  # a copy that was made before the last bytes were written
             return bool(begin) and self.head.startswith(begin)
-        if not self.head and len(self.tail) < TAIL_BYTES:
-            return False
-        return begin == self.head and os.pread(descriptor, len(self.tail), self.offset - len(self.tail)) == self.tail
+        tail = os.pread(descriptor, len(self.tail), self.offset - len(self.tail))
+        return bool(begin) and begin == self.head and tail == self.tail
 
 
 class TrackedFile:
@@ -67,6 +69,7 @@ class TrackedFile:
             raise OSError(errno.EINVAL, "not a regular file")
         self.identity = identity_of(status)
         self._offset = 0
+        self._head_at = 0
         self._head = b""
         self._tail = b""
         self._in_hole = False
@@ -74,7 +77,7 @@ class TrackedFile:
     @property
     def mark(self) -> Mark:
         """How far it was read."""
-        return Mark(self._offset, self._head, self._tail)
+        return Mark(self._offset, self._head_at, self._head, self._tail)
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size` of them; none at the end.
@@ -89,15 +92,17 @@ class TrackedFile:
         data = os.pread(self._descriptor, known + size, self._offset - known)
         if data[:known] != self._tail:
             raise FileWasCutError
+        data = _up_to_zeros(data, known)
         fresh = data[known:] if known else data
-        if self._offset == len(self._head) < HEAD_BYTES:
-            self._head += fresh[: HEAD_BYTES - len(self._head)]
-        self._offset += len(fresh)
+        begin, self._offset = self._offset, self._offset + len(fresh)
         if fresh:
             self._tail = data[-TAIL_BYTES:]
         if self._in_hole:
             fresh = fresh.lstrip(b"\0")
             self._in_hole = not fresh
+            begin = self._head_at = self._offset - len(fresh)
+        if begin == self._head_at + len(self._head) and len(self._head) < HEAD_BYTES:
+            self._head += fresh[: HEAD_BYTES - len(self._head)]
         return fresh
 
     def read_lines(self, size: int) -> bytes:
@@ -112,15 +117,16 @@ class TrackedFile:
 
     def restart(self) -> None:
         """Go back to the beginning; where only the end was cut off, that is read twice rather than lost."""
-        self._offset, self._head, self._tail = 0, b"", b""
+        self._offset, self._head_at, self._head, self._tail, self._in_hole = 0, 0, b"", b"", True
 
     def begin(self) -> Mark:
         """What stands at its beginning now."""
-        return Mark(0, os.pread(self._descriptor, HEAD_BYTES, 0), b"")
+        head_at, head = first_data(self._descriptor)
+        return Mark(head_at + len(head), head_at, head, b"")
 
     def resume(self, mark: Mark) -> None:
         """Go on from a place in a file with the same content."""
-        self._offset, self._head, self._tail = mark.offset, mark.head, mark.tail
+        self._offset, self._head_at, self._head, self._tail = mark.offset, mark.head_at, mark.head, mark.tail
 
     def holds(self, mark: Mark) -> bool:
         """Whether what was read elsewhere stands in this file, too."""
@@ -132,9 +138,35 @@ class TrackedFile:
 
     def _skip_hole(self) -> None:
         """After copytruncate a process without O_APPEND writes on at its old place, behind a hole of zeros."""
-        try:
-            data_at = os.lseek(self._descriptor, self._offset, os.SEEK_DATA)
-        except OSError:  # nothing but hole up to the end, or a file system that does not tell; a read will say more
-            return
+        data_at = _data_at(self._descriptor, self._offset)
         if data_at > self._offset:
             self._offset, self._tail, self._in_hole = data_at, b"", True
+
+
+def _up_to_zeros(data: bytes, begin: int) -> bytes:
+    """What stands before a zero: a file that is cut and written to while it is read shows a hole in the middle.
+
+    The next read finds out: either the bytes before it are others now, or the zeros were really written.
+    """
+    zero = data.find(b"\0", begin + 1)
+    return data if zero < 0 or data[begin] == 0 else data[:zero]
+
+
+def first_data(descriptor: int) -> tuple[int, bytes]:
+    """Where the data of a file begins, behind the zeros that it may begin with, and the first bytes of it.
+
+    A hole in a file often becomes written zeros in its copy.
+    """
+    place = _data_at(descriptor, 0)
+    while (block := os.pread(descriptor, _BLOCK, place)) and block == bytes(len(block)):
+        place += len(block)
+    data = block.lstrip(b"\0")
+    place += len(block) - len(data)
+    return place, os.pread(descriptor, HEAD_BYTES, place)
+
+
+def _data_at(descriptor: int, offset: int) -> int:
+    try:
+        return os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError:  # nothing but hole up to the end, or a file system that does not tell; a read will say more
+        return offset
