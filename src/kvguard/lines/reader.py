@@ -8,7 +8,7 @@ Rules that must stay true here:
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import regex
 
@@ -215,12 +215,12 @@ class RecordReader:
 
     def _message(self, message: str, head: Head, origin: Origin, width: Width) -> Iterator[Event]:
         candidates = (message.strip(), *head.others)
-        continues = self._continues(head)
-        if continues and self._open is not None and self._open.promising and self._extend(candidates, width):
+        continued = self._open if self._continues(head) and not message.startswith(_TRACEBACK) else None
+        if continued is not None and continued.is_cut and continued.extend(candidates, width, self._lasting_table):
             return
         origin = self._in_traceback(origin)
         events = self._table.tell(candidates, origin)
-        if events is None and continues and self._extend(candidates, width):
+        if events is None and continued is not None and continued.extend(candidates, width, self._lasting_table):
             return
         yield from self._close()
         if message.startswith(_TRACEBACK) and not self.serving:
@@ -249,10 +249,6 @@ class RecordReader:
     def _lasting_table(self) -> FormatTable:
         """What a wrapped message may be: while the server serves, only what may change its start."""
         return self._table.while_serving if self.serving else self._table
-
-    def _extend(self, candidates: Sequence[str], width: Width) -> bool:
-        assert self._open is not None
-        return self._open.extend(candidates, width, self._lasting_table)
 
     def _close(self) -> Iterator[Event]:
         """Nothing continues the open message: tell what it is by itself."""

@@ -49,6 +49,11 @@ class OpenMessage:
     """Whether a format describes it, or would if it went on."""
     lines: int = 1
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it tells nothing yet, and would if it went on: its rest is not to be read by itself."""
+        return self.promising and self.events is None
+
     def extend(self, candidates: Sequence[str], width: Width, table: FormatTable) -> bool:
         """Take the next line as the rest if a format describes the two together, or would if they went on.
 

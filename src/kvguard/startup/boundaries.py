@@ -27,8 +27,6 @@ def begins_start(state: StartState | None, event: Event) -> bool:
     """Whether the event is the first of a start that is not `state`."""
     if state is None:
         return not isinstance(event, events.ShutdownBegan | events.LineUnrecognized)
-    if _stands_behind_its_place(state, event):
-        return False
     if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
         return _announces_another(state, event)
     if isinstance(event, events.EngineConfigured):
@@ -72,12 +70,12 @@ def _announces_another(state: StartState, event: Event) -> bool:
     return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
 
 
-def _stands_behind_its_place(state: StartState, event: Event) -> bool:
+def stands_behind_its_place(state: StartState, event: Event) -> bool:
     """Whether it announces the start that is already there: an excerpt put together with its beginning last."""
     stamp = state.stamp_of(event.origin)
     return (
         isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
-        and state.phase not in (Phase.READY, *_ENDED)
+        and not (state.phase in _ENDED or (state.phase is Phase.READY and state.api_server))
         and not state.announced.get(announcement_kind(event))
         and stamp is not None
         and state.began is not None

@@ -4,8 +4,9 @@ import dataclasses
 import math
 from types import MappingProxyType
 
-from kvguard.startup.report import Capacity, Derived, TokenFigure
+from kvguard.startup.report import Capacity, Derived
 from kvguard.startup.state import StartState
+from kvguard.startup.versions import TOKENS_OF_A_GROUP, at_least
 
 LARGEST_BLOCK = 4096
 """Tokens of the largest block size that a printed figure is taken to prove; hybrids' go beyond, and tell it."""
@@ -19,21 +20,17 @@ def with_derived(known: Capacity, state: StartState) -> Capacity:
         if known.kv_cache_tokens is None and known.gpu_blocks is not None:
             how = f"{known.gpu_blocks:,} blocks x {block_size} tokens ({why})"
             found["kv_cache_tokens"] = Derived(known.gpu_blocks * block_size, how)
-        if known.gpu_blocks is None and _is_pool(known, block_size):
-            assert known.kv_cache_tokens is not None
-            how = f"{known.kv_cache_tokens:,} tokens / {block_size} ({why}), one kind of layer"
+        if known.gpu_blocks is None and known.kv_cache_tokens is not None and _counts_blocks(state):
+            how = f"{known.kv_cache_tokens:,} tokens / {block_size} ({why})"
             found["gpu_blocks"] = Derived(known.kv_cache_tokens // block_size, how)
     if block_size is not None:
         found["block_size"] = Derived(block_size, why)
     return dataclasses.replace(known, derived=MappingProxyType(found)) if found else known
 
 
-def _is_pool(known: Capacity, block_size: int) -> bool:
-    return (
-        known.token_figure is TokenFigure.POOL
-        and known.kv_cache_tokens is not None
-        and known.kv_cache_tokens % block_size == 0
-    )
+def _counts_blocks(state: StartState) -> bool:
+    """Whether tokens are blocks by block size: later releases divide by the groups of layers, which no line names."""
+    return at_least(state.text("vllm_version"), TOKENS_OF_A_GROUP) is False
 
 
 def _block_size(known: Capacity, state: StartState) -> tuple[int | None, str]:

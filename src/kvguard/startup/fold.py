@@ -118,6 +118,8 @@ class StartupFold:
         may_begin, self._may_begin = self._may_begin, False
         if may_begin and state is not None and boundaries.announces_behind(state, event):
             self._begin(event, now, in_doubt=False)
+        elif state is not None and boundaries.stands_behind_its_place(state, event):
+            state.find_unready()
         elif state is not None and state.phase is Phase.READY and not self._boundary:
             if boundaries.begins_start(state, event):
                 if not boundaries.is_believed_boundary(state, event):

@@ -151,6 +151,12 @@ class StartState:
         """Whether a server or an engine of it has announced itself: an excerpt may begin anywhere."""
         return bool(self.announced) or self.banner_line is not None
 
+    def find_unready(self) -> None:
+        """Engines alone had made it ready, and now a server shows: that one decides when it is."""
+        if self.phase is Phase.READY:
+            self.phase = Phase.ALLOCATED
+            self.ready_line = self.ready_stamp = self.ready_clock = None
+
     def stamp_of(self, origin: Origin) -> float | None:
         """When a line was printed, by the one clock that dates this start."""
         return origin.outer_stamp if self.by_outer_stamp else origin.stamp

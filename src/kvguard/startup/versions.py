@@ -4,6 +4,8 @@ import regex
 
 NEWEST_TESTED = (0, 33, 0)
 """The newest release whose wordings the table holds."""
+TOKENS_OF_A_GROUP = (0, 9, 1)
+"""From here the token figure is of one group of layers, and of all ranks that share a context; before, of the pool."""
 ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)
 """From here the token line is printed once an engine; before, once a rank."""
 TOKENS_FROM_CONCURRENCY = (0, 20, 1)
