@@ -159,6 +159,8 @@ def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
             continue
         match = prefix.pattern.match(text)
         if match is not None and match.end() > 0:
+            if _is_quoted(head, match.groupdict()):
+                return None
             return _taken(head, prefix, match, text[match.end() :]), prefix.final
     return None
 
@@ -215,3 +217,14 @@ def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, Any]:
         rank=groups.get("rank") or named.rank or unnamed,
     )
     return fields
+
+
+def _is_quoted(head: Head, groups: Mapping[str, str | None]) -> bool:
+    """Whether a process repeats another's tag: no server prints an engine's lines, only what its users have written."""
+    tag, pid = groups.get("tag"), groups.get("pid")
+    if tag is None or pid is None or head.pid is None:
+        return False
+    inner = speaker(tag).role
+    if head.role is Role.API_SERVER:
+        return inner is not Role.OTHER and not tag.startswith("Ray")  # a driver carries the lines of Ray's workers
+    return head.role in (Role.ENGINE, Role.WORKER) and inner in (Role.ENGINE, Role.API_SERVER) and head.pid != int(pid)

@@ -108,8 +108,8 @@ class StartupLogParser:
             container = head.container or container
             width = Width(columns, at_edge=columns == self._widest)
             yield from self._routed(number, head._replace(container=container), width)
-            if self._reader(self._current).serving and _is_record(head):
-                return  # only a bar is drawn over again; behind a record's beginning, a user may have returned
+            if self._reader(self._current).closes_line:
+                return
 
     def _pieces(self, text: str) -> list[str]:
         """A physical line cut at its carriage returns, and at the marks that a viewer shows for lost line ends."""

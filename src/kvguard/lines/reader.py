@@ -84,7 +84,7 @@ class RecordReader:
         self._torn: list[tuple[int, str]] = []
         self._free_text = ""
         self._open: OpenMessage | None = None
-        self._user_text = False
+        self._user_text = self._was_record = False
         self._behind_vllm = False
         self._traceback_of: int | None = _NONE_OPEN
         self._processes: dict[tuple[str | None, int], int] = {}
@@ -95,6 +95,11 @@ class RecordReader:
     def waits(self) -> bool:
         """Whether the next line may be the rest of one that was cut."""
         return bool(self._parts or self._torn or self._open is not None)
+
+    @property
+    def closes_line(self) -> bool:
+        """Whether nothing behind the last record on its physical line is read: it may be a user's text."""
+        return self._user_text or (self.serving and self._was_record)
 
     def pass_over_records(self, count: int) -> None:
         """Records like one that was read have been passed over: what they told is told elsewhere."""
@@ -194,7 +199,7 @@ class RecordReader:
 
     def _record(self, number: int, head: Head, piece: str, width: Width) -> Iterator[Event]:
         """Tell of one record."""
-        own_record = head.trust is Trust.RECORD
+        own_record = self._was_record = head.trust is Trust.RECORD
         if own_record:
             self._tally.records += 1
             self._user_text = _prints_user_text(head.file)

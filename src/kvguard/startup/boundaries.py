@@ -1,5 +1,7 @@
 """Where a start begins, and what is believed once a server serves: the rules that a forged line must not pass."""
 
+from enum import Enum
+
 from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.stamps import elapsed
@@ -19,14 +21,47 @@ _TROUBLE = (
     events.ShutdownBegan,
     events.LineUnrecognized,
 )
+_NO_BEGINNING = (events.ShutdownBegan, events.LineUnrecognized)
 _ONCE_PER_ENGINE = ("blocks-device-and-cpu", "kv-cache-size-and-concurrency")
 """Formats that an engine prints once in every release that has them; the token line alone is not among them."""
 
 
-def begins_start(state: StartState | None, event: Event) -> bool:
-    """Whether the event is the first of a start that is not `state`."""
+class Course(Enum):
+    """What becomes of an event."""
+
+    BEGINS = "it is the first of a new start"
+    BEGINS_IN_DOUBT = "so it says, and only its new process vouches for it"
+    JOINS = "it belongs to the start that is there"
+    HELD_BACK = "it announces a start that nothing vouches for yet"
+    NOT_BELIEVED = "a user may have written it"
+
+
+def course(state: StartState | None, event: Event, new_process: bool, new_stream: bool) -> Course:
+    """What becomes of an event.
+
+    Args:
+        state: the newest start so far.
+        event: what came.
+        new_process: the source says that a new process writes from here on.
+        new_stream: the source says that another stream begins here, of the same process or of a new one.
+    """
     if state is None:
-        return not isinstance(event, events.ShutdownBegan | events.LineUnrecognized)
+        return Course.NOT_BELIEVED if isinstance(event, _NO_BEGINNING) else Course.BEGINS
+    if new_process or (new_stream and announces_behind(state, event)):
+        return Course.BEGINS
+    if stands_behind_its_place(state, event):
+        return Course.JOINS
+    begins = begins_start(state, event)
+    if state.phase is Phase.READY and begins:
+        return Course.BEGINS_IN_DOUBT if is_believed_boundary(state, event) else Course.HELD_BACK
+    if begins:
+        return Course.BEGINS
+    closed = state.phase in (Phase.READY, Phase.STOPPED)
+    return Course.NOT_BELIEVED if closed and not is_believed(state, event) else Course.JOINS
+
+
+def begins_start(state: StartState, event: Event) -> bool:
+    """Whether the event is the first of a start that is not `state`."""
     if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
         return _announces_another(state, event)
     if isinstance(event, events.EngineConfigured):
@@ -143,7 +178,8 @@ def is_believed(state: StartState, event: Event) -> bool:
     """
     origin = event.origin
     if isinstance(event, events.ShutdownBegan) and event.process_pid is not None:
-        return event.process_pid in state.http_pids or event.process_pid in state.pids
+        of_start = origin.pid is None or origin.pid in state.pids
+        return of_start and event.process_pid in state.http_pids | state.pids
     if not (isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
         return False
     if origin.pid is not None:

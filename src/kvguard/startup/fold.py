@@ -11,6 +11,7 @@ from kvguard.events import Event, Origin
 from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import elapsed
 from kvguard.startup import boundaries, failures
+from kvguard.startup.boundaries import Course
 from kvguard.startup.expected import missing_reports
 from kvguard.startup.ingest import INGEST, PHASE_OF
 from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, StartSummary, Unrecognized
@@ -54,7 +55,6 @@ MAX_QUOTES = 256
 """Of one start: each of 64 engines and ranks prints four."""
 LONGEST_QUOTE = 400
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
-_ENDED = (Phase.FAILED, Phase.STOPPED)
 
 
 class StartupFold:
@@ -114,27 +114,15 @@ class StartupFold:
             self._withdraw_if_alive(event)
             return
         self._forget_stranger(event)
-        state = self._state
         may_begin, self._may_begin = self._may_begin, False
-        if may_begin and state is not None and boundaries.announces_behind(state, event):
-            self._begin(event, now, in_doubt=False)
-        elif state is not None and boundaries.stands_behind_its_place(state, event):
-            state.find_unready()
-        elif state is not None and state.phase is Phase.READY and not self._boundary:
-            if boundaries.begins_start(state, event):
-                if not boundaries.is_believed_boundary(state, event):
-                    self._hold_back(event)
-                    return
-                self._begin(event, now, in_doubt=True)
-            elif not boundaries.is_believed(state, event):
-                return
-            else:
-                self._held_back.clear()  # the server goes on: nobody has announced another
-        elif self._boundary or boundaries.begins_start(state, event):
-            if state is None and isinstance(event, events.ShutdownBegan):
-                return
-            self._begin(event, now, in_doubt=False)
-        if self._state is not None:
+        way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
+        if way is Course.HELD_BACK and len(self._held_back) < MAX_HELD_BACK:
+            self._held_back.append(event)
+        elif way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
+            self._begin(event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
+        elif way is Course.JOINS and self.serving:
+            self._held_back.clear()  # the server goes on: nobody has announced another
+        if self._state is not None and way not in (Course.HELD_BACK, Course.NOT_BELIEVED):
             self._add(self._state, event, now)
 
     def _forget_stranger(self, event: Event) -> None:
@@ -142,11 +130,6 @@ class StartupFold:
         if self._state is not None and not self._state.of_vllm and _is_of_vllm(event):
             self._state = None
             self._starts -= 1
-
-    def _hold_back(self, event: Event) -> None:
-        """Announcements of a process with a pid that the log knows: true only if an engine then starts anew."""
-        if len(self._held_back) < MAX_HELD_BACK:
-            self._held_back.append(event)
 
     def _begin(self, event: Event, now: float | None, in_doubt: bool) -> None:
         old = self._state
@@ -185,6 +168,9 @@ class StartupFold:
 
     def _add(self, state: StartState, event: Event, now: float | None) -> None:
         origin = event.origin
+        if boundaries.stands_behind_its_place(state, event):
+            state.find_unready()
+        state.revive_if_alive(event)
         state.last_line = max(state.last_line, origin.line)
         if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubted is None):
             state.pids.add(origin.pid)  # while its start is in doubt, a line without a logger's prefix vouches for none

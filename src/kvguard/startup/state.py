@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from kvguard.events import Origin, Printed
+from kvguard.events import Event, Origin, Printed, StatsLogged
 from kvguard.startup.report import FailureKind, Phase
 
 MAX_NOTED = 20
@@ -156,6 +156,11 @@ class StartState:
         if self.phase is Phase.READY:
             self.phase = Phase.ALLOCATED
             self.ready_line = self.ready_stamp = self.ready_clock = None
+
+    def revive_if_alive(self, event: Event) -> None:
+        """A server that still prints its stats has not ended, whatever a line has said."""
+        if self.phase is Phase.STOPPED and self.died is None and isinstance(event, StatsLogged):
+            self.phase = Phase.READY
 
     def stamp_of(self, origin: Origin) -> float | None:
         """When a line was printed, by the one clock that dates this start."""
