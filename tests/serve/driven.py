@@ -9,6 +9,7 @@ from typing import Any
 
 from kvguard.guard import Guard
 from kvguard.serve.app import create_app
+from kvguard.serve.probes import Probes
 from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Clocks, Sidecar, Sink, Witness
 from kvguard.serve.snapshot import SloStatus, Snapshot
@@ -86,7 +87,9 @@ class Driven:
     @cached_property
     def app(self) -> Asgi:
         """The HTTP face, as it is served."""
-        return sealed(create_app(self, self._wall, self.token))
+        probes = Probes(self)
+        probes.open(create_app(self, self._wall, self.token))
+        return sealed(probes)
 
     @property
     def snapshot(self) -> Snapshot:

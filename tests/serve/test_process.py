@@ -23,6 +23,7 @@ LOG = RUNS / "vllm-0.32.0-cpu-base/server.log"
 @pytest.fixture(scope="module")
 def sidecar() -> Iterator[Served]:
     with served("--log", str(LOG), "--min-concurrency", "2.5") as running:
+        running.log_line()  # told once the log has been read
         yield running
 
 
@@ -182,6 +183,7 @@ def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, 
 
 def test_a_crowd_that_says_nothing_keeps_no_probe_out(tmp_path: Path) -> None:
     with served("--log", str(LOG)) as running, contextlib.ExitStack() as crowd:
+        running.log_line()
         for _ in range(600):
             crowd.enter_context(socket.create_connection(("127.0.0.1", running.port)))
 

@@ -93,9 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         def build(watched: Any) -> Any:
             from kvguard.serve.app import create_app
-            from kvguard.serve.sealed import sealed
 
-            return sealed(create_app(watched, clocks.wall, token))
+            return create_app(watched, clocks.wall, token)
 
         serve(sidecar, listening, build, write_line)
     return exit_status.MET

@@ -1,37 +1,31 @@
-"""The HTTP face: probes, report, metrics and page, each a view of the newest snapshot. No request changes anything."""
+"""The views: report, metrics and page, each of the newest snapshot. No request changes anything."""
 
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from kvguard.render.html import Live, render_html
+from kvguard.render.html import Live, content_security_policy, render_html
 from kvguard.render.json_report import render_json, verdict_document
 from kvguard.serve.access import CHALLENGE, may_enter
 from kvguard.serve.metrics import exposition
 from kvguard.serve.moments import iso
-from kvguard.serve.readiness import health_document, readiness_text, source_text
+from kvguard.serve.once import once
+from kvguard.serve.readiness import source_text
 from kvguard.serve.snapshot import Snapshot, Watched
 from kvguard.sources.source import State
 from kvguard.version import __version__
 
 FRESH_S = 10
 """How stale a page may be that shows when bytes last arrived."""
-_CLOSED: dict[int | str, dict[str, Any]] = {503: {"description": "the gate is closed; the body says why"}}
 _OPENMETRICS: dict[int | str, dict[str, Any]] = {
     200: {"description": "the metrics", "content": {"application/openmetrics-text": {}}}
 }
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "the reader has this revision already"}}
 _GUARDED: dict[int | str, dict[str, Any]] = {401: {"description": "a token is asked for, and this is not it"}}
-
-
-class HealthResponse(Response):
-    """A JSON health document."""
-
-    media_type = "application/health+json"
 
 
 def create_app(watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None = None) -> FastAPI:
@@ -51,31 +45,9 @@ def create_app(watched: Watched, wall: Callable[[], float], token: Callable[[], 
         openapi_url=None,
         redirect_slashes=False,  # the kubelet takes a redirect for a pass
     )
-    _add_probes(app, watched)
     _add_views(app, watched, wall, token)
     app.add_exception_handler(StarletteHTTPException, _plain_error)
     return app
-
-
-def _add_probes(app: FastAPI, watched: Watched) -> None:
-    @app.get("/livez", response_class=PlainTextResponse, responses=_CLOSED)
-    async def livez() -> Response:
-        """Whether the process serves and its reader runs; never depends on vLLM, on the log or on the verdict."""
-        if watched.alive:
-            return PlainTextResponse("ok\n")
-        return PlainTextResponse("the reader has died: see the log of kvguard\n", 503)
-
-    @app.get("/readyz", response_class=PlainTextResponse, responses=_CLOSED)
-    async def readyz(verbose: Annotated[str | None, Query(description="list every check")] = None) -> Response:
-        """The gate: 200 if the pod may take traffic."""
-        snapshot = watched.snapshot
-        return PlainTextResponse(readiness_text(snapshot, verbose is not None), _status(snapshot), _headers(snapshot))
-
-    @app.get("/healthz", response_class=HealthResponse, responses=_CLOSED)
-    async def healthz() -> Response:
-        """The same answer as a JSON health document."""
-        snapshot = watched.snapshot
-        return HealthResponse(render_json(health_document(snapshot)), _status(snapshot), _headers(snapshot))
 
 
 def _add_views(app: FastAPI, watched: Watched, wall: Callable[[], float], token: Callable[[], str] | None) -> None:
@@ -111,29 +83,13 @@ def _add_views(app: FastAPI, watched: Watched, wall: Callable[[], float], token:
     async def page(request: Request) -> Response:
         """The status page; 304 where the reader has this revision already."""
         snapshot = watched.snapshot
-        headers = {**_headers(snapshot), "ETag": f'"{revision(snapshot)}"'}
-        if request.headers.get("if-none-match") == headers["ETag"]:
+        tag = f'"{revision(snapshot)}"'
+        headers = {**_headers(snapshot), "ETag": tag, "Content-Security-Policy": content_security_policy()}
+        if request.headers.get("if-none-match") == tag:
             return Response(None, 304, headers)
         return HTMLResponse(draw_page(snapshot), 200, headers)
 
     app.include_router(views)
-
-
-def once(render: Callable[[Snapshot], str]) -> Callable[[Snapshot], str]:
-    """Render each snapshot once, however often it is asked for."""
-    last: tuple[Snapshot | None, str] = (None, "")
-
-    def rendered(snapshot: Snapshot) -> str:
-        nonlocal last
-        if last[0] is not snapshot:
-            last = (snapshot, render(snapshot))
-        return last[1]
-
-    return rendered
-
-
-def _status(snapshot: Snapshot) -> int:
-    return 200 if snapshot.gate.open else 503
 
 
 def _headers(snapshot: Snapshot) -> dict[str, str]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import uvicorn
 
-from kvguard.serve.doorway import Doorway
+from kvguard.serve.probes import Probes
 from kvguard.serve.protocol import DeadlineProtocol
 from kvguard.serve.reader import Reader
-from kvguard.serve.sealed import Asgi
+from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Sidecar
 from kvguard.serve.snapshot import Watched
 
@@ -59,7 +59,7 @@ def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write
     Args:
         sidecar: not yet turned by anybody.
         listening: bound already, so that an address in use is told before anything begins.
-        build: imports the web framework and makes the app; called in a thread, once `/livez` is answered.
+        build: imports the web framework and makes the app; called in a thread, once probes are answered.
         write: takes an object for the structured log.
     """
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not be able to fill the log
@@ -72,8 +72,8 @@ def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write
 
 
 async def _serve(reader: Reader, listening: socket.socket, build: Build, write: Write) -> None:
-    door = Doorway()
-    server = RestfulServer(_config(door))
+    probes = Probes(reader)
+    server = RestfulServer(_config(sealed(probes)))
     host, port = listening.getsockname()[:2]
     write({"event": "listening", "address": host, "port": port})
     reader.start()
@@ -86,7 +86,7 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
             # the framework's objects live as long as the process: looking through them for garbage only delays a probe
             gc.collect()
             gc.freeze()
-            loop.call_soon_threadsafe(door.open, app)
+            loop.call_soon_threadsafe(probes.open, app)
         except BaseException as error:
             failure.append(error)
             loop.call_soon_threadsafe(server.end)
@@ -98,7 +98,7 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
         raise failure[0]
 
 
-def _config(app: Doorway) -> uvicorn.Config:
+def _config(app: Asgi) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=DeadlineProtocol,
