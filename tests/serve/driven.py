@@ -9,6 +9,7 @@ from typing import Any
 
 from kvguard.guard import Guard
 from kvguard.serve.app import create_app
+from kvguard.serve.let_through import LetThrough
 from kvguard.serve.probes import Probes
 from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Clocks, Sidecar, Sink, Witness
@@ -73,6 +74,7 @@ class Driven:
     sinks: Sequence[Sink] = ()
     token: Callable[[], str] | None = None
     witness: Witness | None = None
+    let_through: LetThrough | None = None
 
     def __post_init__(self) -> None:
         self.now = 100.0
@@ -81,7 +83,7 @@ class Driven:
         clocks = Clocks(lambda: self.now, lambda: NOON + self.now - 100.0)
         guard = Guard(self.slo, self.source.record.snapshot().name)
         self.slo_file = EditedSlo(self.slo)
-        self.sidecar = Sidecar(self.source, guard, self.slo_file, clocks, self.sinks, self.witness)
+        self.sidecar = Sidecar(self.source, guard, self.slo_file, clocks, self.sinks, self.witness, self.let_through)
         self._wall = clocks.wall
 
     @cached_property

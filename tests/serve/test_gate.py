@@ -3,6 +3,7 @@
 import pytest
 
 from kvguard.serve.gate import answer
+from kvguard.serve.let_through import LetThrough
 from kvguard.slo.objectives import Gate, GateMode, OnUnknown
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.startup.report import CapacityReport, Phase, Start
@@ -11,6 +12,7 @@ ENFORCE = Gate()
 OBSERVE = Gate(mode=GateMode.OBSERVE)
 ALLOW = Gate(on_unknown=OnUnknown.ALLOW)
 RECHECK = Gate(recheck=True)
+FIRST = LetThrough(index=1, began=None, vllm_version=None, model=None, told_capacity=False)
 
 
 def verdict(outcome: Outcome, phase: Phase = Phase.READY, index: int = 1, startup: Outcome | None = None) -> Verdict:
@@ -52,25 +54,25 @@ def test_an_edited_slo_does_not_take_a_start_out_of_service() -> None:
 
     edited = answer(verdict(Outcome.FAIL), ENFORCE, passed.kept)
 
-    assert (edited.open, edited.kept) == (True, 1)
+    assert (edited.open, edited.kept) == (True, FIRST)
     assert "stays in service until it restarts" in edited.why
 
 
 def test_recheck_lets_an_edited_slo_take_it_out() -> None:
-    assert not answer(verdict(Outcome.FAIL), RECHECK, kept=1).open
+    assert not answer(verdict(Outcome.FAIL), RECHECK, kept=FIRST).open
 
 
 @pytest.mark.parametrize("phase", [Phase.FAILED, Phase.STOPPED])
 def test_a_start_that_has_ended_is_not_kept(phase: Phase) -> None:
-    assert not answer(verdict(Outcome.FAIL, phase), ENFORCE, kept=1).open
+    assert not answer(verdict(Outcome.FAIL, phase), ENFORCE, kept=FIRST).open
 
 
 def test_a_new_start_begins_behind_a_closed_gate() -> None:
-    assert not answer(verdict(Outcome.UNKNOWN, Phase.LOADING, index=2), ENFORCE, kept=1).open
+    assert not answer(verdict(Outcome.UNKNOWN, Phase.LOADING, index=2), ENFORCE, kept=FIRST).open
 
 
 def test_a_boundary_that_is_withdrawn_leaves_the_start_before_it_in_service() -> None:
-    behind = answer(verdict(Outcome.UNKNOWN, Phase.LOADING, index=2), ENFORCE, kept=1)
+    behind = answer(verdict(Outcome.UNKNOWN, Phase.LOADING, index=2), ENFORCE, kept=FIRST)
 
     assert answer(verdict(Outcome.FAIL), ENFORCE, behind.kept).open
 

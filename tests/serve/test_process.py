@@ -64,6 +64,19 @@ def test_an_edited_slo_file_changes_the_verdict_and_not_the_gate(tmp_path: Path)
         assert (first["verdict"], second["verdict"], second["gate"]) == ("pass", "fail", "open")
 
 
+def test_a_restart_with_a_record_leaves_a_server_in_service(tmp_path: Path) -> None:
+    log, record = tmp_path / "vllm.log", str(tmp_path / "record.jsonl")
+    log.write_bytes(READY)
+    gates = []
+    for target in ("2.5", "300"):
+        with served("--log", str(log), "--record", record, "--min-concurrency", target) as running:
+            line = running.log_line()
+            gates.append((line["verdict"], line["gate"], running.get("/readyz").status))
+            running.end(signal.SIGKILL)
+
+    assert gates == [("pass", "open", 200), ("fail", "open", 200)]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_at_once_and_cleanly(number: int, tmp_path: Path) -> None:
     with served("--log", str(tmp_path / "vllm.log")) as running:

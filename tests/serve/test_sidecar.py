@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kvguard.slo.objectives import Gate
+from kvguard.slo.objectives import Gate, GateMode
 from kvguard.slo.verdict import Outcome
 from kvguard.sources.source import BoundaryKind, State
 from kvguard.startup.report import Phase
@@ -128,8 +128,31 @@ def test_a_failing_source_is_not_fresh_and_does_not_touch_the_verdict() -> None:
     assert (driven.snapshot.verdict.outcome, driven.snapshot.gate.open) == (Outcome.PASS, True)
 
 
+def test_an_old_start_of_a_long_log_is_not_let_through_while_the_rest_is_read() -> None:
+    driven = Driven(slo(min_concurrency=2.5))
+    driven.source.coming.extend(driven.source.record.chunk(part, driven.now) for part in (READY, ACCESS * 9, LOADING))
+
+    seen = []
+    for _ in range(2):
+        driven.now += 1.0
+        driven.sidecar.turn()
+        seen.append((driven.snapshot.gate.open, driven.snapshot.gate.why, phase(driven)))
+
+    assert seen == [(False, "the log is still being read from its beginning", None)] * 2
+
+
+def test_observing_is_open_while_a_long_log_is_read() -> None:
+    driven = Driven(slo(Gate(mode=GateMode.OBSERVE), min_concurrency=2.5))
+    driven.source.coming.extend(driven.source.record.chunk(part, driven.now) for part in (READY, ACCESS))
+
+    driven.now += 1.0
+    driven.sidecar.turn()
+
+    assert driven.snapshot.gate.open
+
+
 def test_a_log_that_grows_without_a_pause_is_published_now_and_then() -> None:
-    driven = Driven()
+    driven = Driven().turn()
     for _ in range(100):
         driven.source.coming.append(driven.source.record.chunk(ACCESS * 100, driven.now))
 

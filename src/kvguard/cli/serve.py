@@ -47,7 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a token that /, /v1/report and /metrics ask for (never the probes); read again as it rotates",
     )
     parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="append the report of every change of state, a JSON object a line"
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="append the report of every change of state, a JSON object a line; after a restart it says which start was "
+        "let through",
     )
     parser.add_argument(
         "--vllm-url",
@@ -71,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM; what is wrong with the call is told before anything begins."""
     from kvguard.guard import Guard
     from kvguard.serve.access import TokenFile
+    from kvguard.serve.let_through import recalled
     from kvguard.serve.listening import listen
     from kvguard.serve.sidecar import Clocks, Sidecar
     from kvguard.serve.slo_file import SloFile
@@ -87,7 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
         from kvguard.serve.server import serve
 
         guard = Guard(slo_file.slo, arguments.log)
-        sidecar = Sidecar(source, guard, slo_file, clocks, _sinks(arguments), asking)
+        sidecar = Sidecar(
+            source, guard, slo_file, clocks, _sinks(arguments), asking, let_through=recalled(arguments.record)
+        )
         if asking is not None:
             asking.start()
 

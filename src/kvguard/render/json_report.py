@@ -37,9 +37,12 @@ def render_json(document: Mapping[str, Any]) -> str:
     return escape_unshown(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def record_line(verdict: Verdict, recorded_at: str) -> str:
-    """The report on one line, with the time (ISO 8601, UTC), as a record of many holds it."""
-    document = {"recorded_at": recorded_at, **verdict_document(verdict)}
+def record_line(verdict: Verdict, recorded_at: str, **beside: Any) -> str:
+    """The report on one line, with the time (ISO 8601, UTC), as a record of many holds it.
+
+    `beside`: what else the line holds, under keys of its own.
+    """
+    document = {"recorded_at": recorded_at, **verdict_document(verdict), **beside}
     return escape_unshown(json.dumps(document, ensure_ascii=False)) + "\n"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kvguard.render.json_report import record_line, verdict_document
 from kvguard.render.log_text import shown
+from kvguard.serve.let_through import remembered
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.serve.state_changes import changed_state
@@ -69,7 +70,8 @@ class RecordFile:
         """Append one line and have it on the disk before anything else can happen."""
         if changed_state(before, after):
             try:
-                self._append(record_line(after.verdict, iso(self._wall())).encode())
+                gate = {"open": after.gate.open, "why": after.gate.why, "let_through": remembered(after.gate.kept)}
+                self._append(record_line(after.verdict, iso(self._wall()), gate=gate).encode())
             except OSError as error:
                 self._complain(f"{self._path}: the record cannot be written: {error.strerror}")
 

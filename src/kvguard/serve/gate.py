@@ -6,8 +6,9 @@ its pass on, or, where `observe` or `on_unknown: allow` opened the gate, from th
 before that nothing was in service that a closing gate could hurt.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kvguard.serve.let_through import LetThrough
 from kvguard.slo.objectives import Gate, GateMode, OnUnknown
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.startup.report import Phase
@@ -22,25 +23,28 @@ class GateAnswer:
     open: bool
     why: str = ""
     """Why it answers so where that is not the verdict alone; empty where it is."""
-    kept: int | None = None
-    """The index of the last start that was let through; hand it to the next `answer`."""
+    kept: LetThrough | None = None
+    """The last start that was let through; hand it to the next `answer`."""
 
 
 CLOSED_BEFORE_READING = GateAnswer(False, "the log has not been looked at yet")
+WHILE_CATCHING_UP = "the log is still being read from its beginning"
 
 
-def answer(verdict: Verdict, gate: Gate, kept: int | None = None) -> GateAnswer:
+def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None) -> GateAnswer:
     """What the gate says of a verdict; `kept` is that of the answer before."""
     start = verdict.report.start
     outcome = verdict.gate_outcome
     is_open, why = _by_mode(outcome, gate)
-    in_force = start is not None and start.phase not in _ENDED
-    if not is_open and in_force and start is not None and start.index == kept and not gate.recheck:
-        return GateAnswer(True, f"this start was let through before: {_CHANGED[outcome]}", kept)
-    let_through = (
-        is_open and in_force and (outcome is Outcome.PASS or (start is not None and start.phase is Phase.READY))
-    )
-    return GateAnswer(is_open, why, start.index if let_through and start is not None else kept)
+    if start is None or start.phase in _ENDED:
+        return GateAnswer(is_open, why, kept)
+    if is_open:
+        let_through = outcome is Outcome.PASS or start.phase is Phase.READY
+        return GateAnswer(True, why, LetThrough.of(start) if let_through else kept)
+    if kept is None or gate.recheck or not kept.is_start(start):
+        return GateAnswer(False, why, kept)
+    again = replace(kept, index=start.index)
+    return GateAnswer(True, f"this start was let through before: {_CHANGED[outcome]}", again)
 
 
 _CHANGED = {

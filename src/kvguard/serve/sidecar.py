@@ -6,11 +6,12 @@ handed in by clocks of the caller: a test turns it by hand.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kvguard.guard import Guard
-from kvguard.serve.gate import CLOSED_BEFORE_READING, answer
+from kvguard.serve.gate import CLOSED_BEFORE_READING, WHILE_CATCHING_UP, answer
+from kvguard.serve.let_through import LetThrough
 from kvguard.serve.slo_file import SloFile
 from kvguard.serve.snapshot import Snapshot
 from kvguard.serve.testimony import amended
@@ -60,6 +61,7 @@ class Sidecar:
         clocks: what time it is.
         sinks: told of each snapshot, in this thread: they must be quick.
         witness: what vLLM says of itself, beside its log.
+        let_through: the start that a process of kvguard before this one has let through.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Sidecar:
         clocks: Clocks,
         sinks: Sequence[Sink] = (),
         witness: Witness | None = None,
+        let_through: LetThrough | None = None,
     ) -> None:
         self.source, self._guard, self._slo_file = source, guard, slo_file
         self._clocks, self._sinks, self._witness = clocks, sinks, witness
@@ -80,9 +83,11 @@ class Sidecar:
         self._read_at: float | None = None
         self._looked_at: float | None = None
         self._shown: object = None
+        self._caught_up = False
+        self._nothing_read = guard.verdict
         self.snapshot = Snapshot(
             verdict=guard.verdict,
-            gate=CLOSED_BEFORE_READING,
+            gate=replace(CLOSED_BEFORE_READING, kept=let_through),
             rules=guard.slo.gate,
             source=source.status,
             slo=slo_file.status,
@@ -104,6 +109,7 @@ class Sidecar:
             self._heard = self._witness.answer
             news = True
         pause = self.source.delay(now)
+        self._caught_up |= pause > 0
         self._news |= news
         if now - self._published >= (PUBLISH_S if self._news else TICK_S) or (news and pause > 0):
             self._guard.tick(now)
@@ -130,7 +136,12 @@ class Sidecar:
         return bool(events)
 
     def _judged(self, now: float) -> Verdict:
-        """The verdict on the log, or on what log and second witness tell together."""
+        """The verdict on the log, or on what log and second witness tell together.
+
+        While a long log is read for the first time an old start is the newest one known, and would be let through.
+        """
+        if not self._caught_up:
+            return self._nothing_read
         if self._heard is None or self._witness is None:
             return self._guard.verdict
         report = amended(self._guard.report, self._heard, self._witness.name)
@@ -141,6 +152,8 @@ class Sidecar:
         before, self._published, self._news = self.snapshot, now, False
         verdict = self._judged(now)
         gate = answer(verdict, self._guard.slo.gate, before.gate.kept)
+        if not self._caught_up and not gate.open:
+            gate = replace(gate, why=WHILE_CATCHING_UP)
         status = self.source.status
         shown = (_told(verdict.report), verdict.outcome, verdict.reasons, gate, status.state, status.message)
         changed = (shown, verdict.checks, verdict.warnings, self._slo_file.status) != self._shown
