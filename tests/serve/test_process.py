@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import FIXTURES
 from tests.serve.driven import LOADING, READY, RUNS
 from tests.serve.process import ENVIRON, Served, command, served
 
@@ -75,6 +76,14 @@ def test_a_restart_with_a_record_leaves_a_server_in_service(tmp_path: Path) -> N
             running.end(signal.SIGKILL)
 
     assert gates == [("pass", "open", 200), ("fail", "open", 200)]
+
+
+def test_a_wording_of_ones_own_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "acme.log"
+    log.write_text("(EngineCore pid=7) INFO 11-29 16:54:34 [worker.py:7] ACME pool ready: 40,960 tokens\n")
+    rows = str(FIXTURES / "formats" / "acme.yaml")
+    with served("--log", str(log), "--formats", rows, "--min-kv-cache-tokens", "40960") as running:
+        assert running.log_line()["kv_cache_tokens"] == 40960
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kvguard.cli import exit_status
+from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, slo_from
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="append the report of every change of state, a JSON object a line; after a restart it says which start was "
-        "let through",
+        help="append the report of every change of state, a JSON object a line; after a restart it tells kvguard which "
+        "start was let through",
     )
     parser.add_argument(
         "--vllm-url",
@@ -68,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"the container's termination message, kept current (default: {TERMINATION_LOG}, where that exists)",
     )
+    add_formats_flag(parser)
     add_objective_flags(parser, gate=True)
 
 
@@ -86,12 +88,12 @@ def run(arguments: argparse.Namespace) -> int:
     token = TokenFile(arguments.token_file) if arguments.token_file else None
     clocks = Clocks(time.monotonic, time.time)
     slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
-    source = followed(arguments.log)
+    source, table = followed(arguments.log), table_from(arguments)
     asking = _asking(arguments.vllm_url, clocks) if arguments.vllm_url else None
     with listen(arguments.listen) as listening:
         from kvguard.serve.server import serve
 
-        guard = Guard(slo_file.slo, arguments.log)
+        guard = Guard(slo_file.slo, arguments.log, table)
         sidecar = Sidecar(
             source, guard, slo_file, clocks, _sinks(arguments), asking, let_through=recalled(arguments.record)
         )
