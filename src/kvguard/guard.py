@@ -6,6 +6,7 @@ Several logs are several nodes of one deployment: one guard a log, joined by `ju
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from kvguard.events import Event
 from kvguard.lines.formats import FORMATS
@@ -49,6 +50,7 @@ class Guard:
         self._folds: dict[str | None, StartupFold] = {}
         self._witness = witness
         self._now: float | None = None
+        self._exit_status: int | None = None
         self._report: CapacityReport | None = None
         self._verdict: Verdict | None = None
 
@@ -56,9 +58,18 @@ class Guard:
         """Take the next bytes of the log, split anywhere; `now` is when they came, in seconds of any steady clock."""
         self._take(self._parser.feed(data), now)
 
-    def end(self, now: float | None = None) -> None:
-        """No more bytes: the last line needs no newline."""
+    def end(self, now: float | None = None, exit_status: int | None = None) -> None:
+        """No more bytes: the last line needs no newline.
+
+        Args:
+            now: as for `feed`.
+            exit_status: of the process that wrote the log, as a shell gives it, where the source saw its end.
+        """
         self._take(self._parser.end(), now)
+        self._exit_status = exit_status
+        if exit_status is not None:
+            for fold in self._folds.values():
+                fold.exited(exit_status)
 
     def boundary(self, now: float | None = None, certain: bool = True) -> None:
         """Another stream begins here, and an open line is not continued.
@@ -94,7 +105,8 @@ class Guard:
         """What the log says of its newest start; frozen."""
         if self._report is None:
             first, *others = self._told()
-            self._report = of_containers([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
+            told = of_containers([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
+            self._report = replace(told, exit_status=self._exit_status)
         return self._report
 
     @property

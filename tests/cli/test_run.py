@@ -79,20 +79,42 @@ class TestTheGate:
         done = ran("--until", "ready", "--min-concurrency", "2", "--", "sh", "-c", "kill -9 $$")
 
         assert done.returncode == 1
-        assert done.stderr.endswith(b"kvguard: the command ended with status 137 before there was an answer\n")
+        assert b"\nFAIL  the command ended with status 137 (SIGKILL) before its server was ready\n" in done.stderr
+        assert b"kvguard check" not in done.stderr  # there is no log to wait for
+
+    def test_its_report_says_the_same(self, tmp_path: Path) -> None:
+        report = tmp_path / "report.json"
+        done = ran("-q", "--until", "ready", "--format", f"json={report}", "--", "false")
+
+        ended = "the command ended with status 1 before its server was ready"
+        verdict = json.loads(report.read_text())["verdict"]
+        assert (done.returncode, verdict["outcome"]) == (1, "fail")
+        assert [(reason["code"], reason["message"]) for reason in verdict["reasons"]] == [
+            ("command-ended", ended),
+            ("require_ready", ended),
+        ]
+        assert verdict["reasons"][0]["remedy"] == "read what the command printed last"
+        assert done.stderr.decode() == f"kvguard: fail: {ended}\n"
 
     def test_a_command_that_only_ends_is_unknown(self) -> None:
-        assert ran("--until", "ready", "--min-concurrency", "2", "--", "true").returncode == 3
+        """Behind `docker run -d` the server may be well: nothing is seen of it."""
+        done = ran("--until", "ready", "--min-concurrency", "2", "--", "true")
 
-    @pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-    def test_a_signal_ends_both(self, number: int, status: int, server: list[str], tmp_path: Path) -> None:
+        assert done.returncode == 3
+        assert b"\nUNKNOWN  the command ended with status 0 before its server was ready\n" in done.stderr
+        assert b"run the server in the foreground" in done.stderr
+
+    @pytest.mark.parametrize(
+        "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM]
+    )
+    def test_a_signal_ends_both(self, number: int, server: list[str], tmp_path: Path) -> None:
         command = kvguard("--until", "ready", "--min-concurrency", "2", "--", *server, os.devnull)
         running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | SOURCE)
         wait_for(tmp_path / "pid")
         running.send_signal(number)
         running.communicate(timeout=30)
 
-        assert running.returncode == status
+        assert running.returncode == 128 + number
 
 
 class TestTheWrapper:
@@ -128,11 +150,27 @@ class TestTheWrapper:
 
         assert done.stdout == b"--until|--|-x|--|"
 
-    def test_what_cannot_be_started_is_a_usage_error(self) -> None:
-        done = ran("--", "no-such-program", "--port", "1")
+    @pytest.mark.parametrize("gate", [[], ["--until", "ready"]])
+    @pytest.mark.parametrize(
+        "program, why",
+        [
+            ("no-such-program", "no such file or directory): is it installed and on PATH?"),
+            ("{}/orphan", "no such file or directory): its first line names an interpreter that is not there"),
+            ("{}/plain", "permission denied): is it a program, and may it be executed (chmod +x)?"),
+            ("{}", "permission denied): is it a program, and may it be executed (chmod +x)?"),
+        ],
+    )
+    def test_what_cannot_be_started_is_a_usage_error(
+        self, program: str, why: str, gate: list[str], tmp_path: Path
+    ) -> None:
+        (tmp_path / "orphan").write_text("#!/no/such/interpreter\n")
+        (tmp_path / "orphan").chmod(0o755)
+        (tmp_path / "plain").write_text("#!/bin/sh\n")
+        program = program.format(tmp_path)
+        done = ran(*gate, "--", program, "--port", "1")
 
         assert (done.returncode, done.stdout) == (2, b"")
-        assert done.stderr.startswith(b"kvguard: no-such-program: cannot be started (")
+        assert done.stderr.decode() == f"kvguard: {program}: cannot be started ({why}\n"
 
 
 def test_progress_says_how_long_the_last_start_took(server: list[str], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from kvguard.cli import exit_status
+from kvguard.cli.standard_streams import put, say, stand_in_for_closed
 from kvguard.errors import UserError
 from kvguard.version import __version__
 
@@ -34,11 +35,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _dispatch(words)
     except UserError as error:
-        print(f"kvguard: {error}", file=sys.stderr)
+        say(f"kvguard: {error}")
         return exit_status.USAGE
     except BrokenPipeError:
         # the reader of our report has left (`kvguard … | head`): nothing more to say, and not a failure of the check
-        sys.stdout = None
         return exit_status.BROKEN_PIPE
     except KeyboardInterrupt:
         return exit_status.INTERRUPTED
@@ -48,12 +48,13 @@ def main(argv: Sequence[str]) -> int:
 
 def entry_point() -> None:
     """What the `kvguard` script calls: the only place that ends the process."""
+    stand_in_for_closed()
     sys.exit(main(sys.argv[1:]))
 
 
 def _dispatch(words: list[str]) -> int:
     if words == ["--version"]:  # images are asked for it again and again: no parser is built for that
-        print(f"kvguard {__version__}")
+        put(f"kvguard {__version__}\n")
         return exit_status.MET
     from kvguard.cli import command_line
 

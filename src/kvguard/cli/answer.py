@@ -1,6 +1,5 @@
 """A verdict to its reports, its record, a line on stderr where no page says it, and the exit status."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -8,6 +7,7 @@ from typing import TextIO
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import Destination, write_reports
+from kvguard.cli.standard_streams import say
 from kvguard.render.formats import RENDERERS
 from kvguard.render.log_text import shown
 from kvguard.slo.verdict import Outcome, Verdict
@@ -32,13 +32,13 @@ def answer(
         SourceError: a file cannot be written.
     """
     if timed_out_after is not None:
-        print(f"kvguard: no answer within {format_seconds(timed_out_after)}", file=sys.stderr)
-    write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal), page or sys.stdout)
+        say(f"kvguard: no answer within {format_seconds(timed_out_after)}")
+    write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal), page)
     if record is not None:
         from kvguard.cli.records import append
 
         append(record, verdict)
     if verdict.outcome is not Outcome.PASS and not any(one.form == "text" and one.path is None for one in places):
         why = shown(verdict.reasons[0].message) if verdict.reasons else ""
-        print(f"kvguard: {verdict.outcome}: {why}", file=sys.stderr)
+        say(f"kvguard: {verdict.outcome}: {why}")
     return exit_status.UNKNOWN if timed_out_after is not None else STATUS_OF[verdict.outcome]

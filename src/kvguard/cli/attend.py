@@ -28,20 +28,23 @@ class Attendance:
     """As a shell gives it: 128 + the signal that ended it."""
     timed_out: bool
     signalled: int | None
-    """The signal that asked us to end, and so the command."""
+    """The signal by way of us that ended the command."""
 
 
 class _Relay:
-    """Hands signals on to the command, and keeps in mind that one asked us to end."""
+    """Hands signals on to the command, and keeps them in mind."""
 
     def __init__(self, child: ChildSource) -> None:
         self._child = child
-        self.signalled: int | None = None
+        self._sent: list[int] = []
 
     def send(self, number: int) -> None:
-        if number in _ASK_TO_END and self.signalled is None:
-            self.signalled = number
+        self._sent.append(number)
         self._child.send(number)
+
+    def ended_by(self, status: int) -> int | None:
+        """The signal that asked us to end, or any other that the command, by its exit status, did not survive."""
+        return next((number for number in self._sent if number in _ASK_TO_END or status == 128 + number), None)
 
 
 def attend(
@@ -76,7 +79,8 @@ def attend(
             guard = Guard(slo, child.status.name, formats)
             following = Following([child], [guard], slo, gate or Until.READY)
             verdict, timed_out = _listen(child, following, talk, gate, timeout, on_answer)
-            return Attendance(verdict, child.exit_status or 0, timed_out, relay.signalled)
+            status = child.exit_status or 0
+            return Attendance(verdict, status, timed_out, relay.ended_by(status))
         finally:
             child.close()
 
@@ -110,6 +114,6 @@ def _listen(
         left = LONGEST_WAIT_S if timeout is None or answer is not None else began + timeout - now
         following.wait(max(0.0, min(left, LONGEST_WAIT_S)), now)
     if answer is None:
-        answer = following.end(time.monotonic())
+        answer = following.end(time.monotonic(), child.exit_status)
         on_answer(answer)
     return answer, timed_out

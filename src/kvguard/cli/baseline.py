@@ -1,7 +1,6 @@
 """`kvguard baseline`: keep a start's capacity, memory and options as a small file to hold later starts against."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from kvguard.cli import exit_status
@@ -22,6 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the baseline; of a start that failed, or that has told no capacity, nothing is written."""
     from kvguard.cli.compared import read_log
     from kvguard.cli.output import write_file
+    from kvguard.cli.standard_streams import put, say
     from kvguard.lines.secrets import mask_deep
     from kvguard.render.json_report import render_json
     from kvguard.render.log_text import shown
@@ -35,11 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
     for name, report in zip(arguments.logs, reports, strict=True):
         verdict = evaluate(report, Slo(severities=dict.fromkeys(DEFAULT_SEVERITIES, Severity.NOTE)))
         if verdict.outcome is not Outcome.PASS:
-            print(f"kvguard: {name}: {shown(verdict.reasons[0].message)}: no baseline is written", file=sys.stderr)
+            say(f"kvguard: {name}: {shown(verdict.reasons[0].message)}: no baseline is written")
             return exit_status.MISSED if verdict.outcome is Outcome.FAIL else exit_status.UNKNOWN
     document = mask_deep(document_of(baseline_of(reports)))
     if arguments.output is None:
-        sys.stdout.write(render_json(document))
+        put(render_json(document))
     else:
         write_file(arguments.output, render_json(document))
     return exit_status.MET

@@ -1,13 +1,13 @@
 """`kvguard check`: judge a start by its log, and say so by the exit status."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from kvguard.cli.answer import answer
 from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, asks_for_nothing, slo_from
 from kvguard.cli.output import add_output_flags, destinations
+from kvguard.cli.standard_streams import say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
 from kvguard.render.formats import RENDERERS
 
@@ -37,13 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
     places = destinations(arguments, RENDERERS)
     slo, table = slo_from(arguments), table_from(arguments)
     if asks_for_nothing(slo) and not arguments.quiet:
-        print("kvguard: no objective is given: the start alone is judged", file=sys.stderr)
+        say("kvguard: no objective is given: the start alone is judged")
     if not waits(arguments):
         return answer(read_whole(arguments.logs, slo, table), places, arguments.record)
     from kvguard.cli.following import follow
     from kvguard.cli.progress import Progress
     from kvguard.cli.records import last_ready
 
-    progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
+    progress = Progress(arguments.quiet, last_ready(arguments.record))
     waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress, table)
     return answer(waited.verdict, places, arguments.record, arguments.timeout if waited.timed_out else None)

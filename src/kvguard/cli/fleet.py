@@ -1,7 +1,6 @@
 """`kvguard fleet`: all guards that one Prometheus scrapes, the odd ones first."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import add_output_flags, destinations, write_reports
+from kvguard.cli.standard_streams import say
 from kvguard.slo.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     query = f'{{__name__=~"{ASKED}"{matchers}}} or {{__name__="kvguard_warning"{matchers}}} == 1'
     replicas = replicas_of(instant_query(arguments.prometheus, query, token))
     if not replicas:
-        print("kvguard: no guard is scraped there: is the monitor on, and does the selector fit?", file=sys.stderr)
+        say("kvguard: no guard is scraped there: is the monitor on, and does the selector fit?")
         return exit_status.UNKNOWN
     document = fleet_document(replicas)
     write_reports(

@@ -112,10 +112,10 @@ class Following:
             self._answered_since = now
         return verdict
 
-    def end(self, now: float) -> Verdict:
-        """Nothing more will come: the last lines need no newline."""
+    def end(self, now: float, exit_status: int | None = None) -> Verdict:
+        """Nothing more will come: the last lines need no newline; the status is that of a command of ours."""
         for guard in self.guards:
-            guard.end(now)
+            guard.end(now, exit_status)
         return joined(self.guards, self._slo, now)
 
     def has_ended(self) -> bool:

@@ -1,11 +1,11 @@
 """`kvguard history`: recorded checks over time and versions."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import add_output_flags, destinations, write_reports
+from kvguard.cli.standard_streams import say
 
 FORMS = ("text",)
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(found, Record):
             records.append(found)
         else:
-            print(f"kvguard: {found}", file=sys.stderr)
+            say(f"kvguard: {found}")
             status = exit_status.MISSED
     newest = records[-arguments.last :] if arguments.last > 0 else []
     write_reports(places, lambda form, terminal: render_history(newest, terminal))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError, SourceError
 from kvguard.frozen import dataclass
 from kvguard.render.layout import Terminal
@@ -83,7 +84,7 @@ def write_reports(
     for destination in sorted(found, key=lambda one: one.path is None):
         if destination.path is None:
             stream = page or sys.stdout
-            _write_page(stream, render(destination.form, terminal_of(stream, os.environ)))
+            put(render(destination.form, terminal_of(stream, os.environ)), stream)
         else:
             write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH)))
 
@@ -110,13 +111,6 @@ def append_or_write(path: Path, text: str, mode: str) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SourceError(f"{path}: cannot be written ({reason}): name another file") from None
-
-
-def _write_page(stream: TextIO, text: str) -> None:
-    """Reports are UTF-8, whatever the locale; a page for a terminal that has less was drawn in ASCII already."""
-    stream.flush()
-    stream.buffer.write(text.encode("utf-8"))
-    stream.buffer.flush()
 
 
 def terminal_of(stream: TextIO, environ: Mapping[str, str]) -> Terminal:

@@ -2,10 +2,10 @@
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status, plan_flags
+from kvguard.cli.standard_streams import put
 
 if TYPE_CHECKING:
     from kvguard.kvcache.levers import Facts, Lever, Target
@@ -87,12 +87,12 @@ def _print(
         from kvguard.cli.plan_request import options_in_force
         from kvguard.render.plan_json import plan_document
 
-        json.dump(plan_document(plan, options_in_force(arguments, plan), outcome, levers), sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        document = plan_document(plan, options_in_force(arguments, plan), outcome, levers)
+        put(json.dumps(document, indent=2) + "\n")
         return
     from kvguard.render.plan_text import plan_text
 
-    sys.stdout.write(plan_text(plan, name, target, outcome, levers))
+    put(plan_text(plan, name, target, outcome, levers))
 
 
 def _status(plan: "Plan", outcome: str | None) -> int:

@@ -1,7 +1,6 @@
 """What is said on stderr while a start is waited for: each phase as it comes, and at times that nothing is stuck."""
 
-from typing import TextIO
-
+from kvguard.cli.standard_streams import say
 from kvguard.render.start_facts import PHASE_WORDS
 from kvguard.slo.verdict import Verdict
 from kvguard.startup.report import Phase
@@ -23,12 +22,12 @@ class Progress:
     """Talks of one start.
 
     Args:
-        stream: where to; `None` says nothing.
+        quiet: say nothing.
         last_ready: seconds that the last recorded start took to get ready, where that is known.
     """
 
-    def __init__(self, stream: TextIO | None, last_ready: float | None = None) -> None:
-        self._stream = stream
+    def __init__(self, quiet: bool, last_ready: float | None = None) -> None:
+        self._quiet = quiet
         self._last_ready = last_ready
         self._phase: Phase | None = None
         self._since = 0.0
@@ -51,5 +50,5 @@ class Progress:
 
     def _say(self, text: str, seconds: float) -> None:
         self._spoke = seconds
-        if self._stream is not None:
-            print(f"kvguard: {format_seconds(seconds)}: {text}{self._expectation()}", file=self._stream, flush=True)
+        if not self._quiet:
+            say(f"kvguard: {format_seconds(seconds)}: {text}{self._expectation()}")

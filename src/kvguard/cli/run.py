@@ -1,22 +1,18 @@
 """`kvguard run`: start the command itself, pass its output through, and judge its start as it goes."""
 
 import argparse
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kvguard.cli import exit_status
 from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, slo_from
 from kvguard.cli.output import add_output_flags, destinations
+from kvguard.cli.standard_streams import say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
+from kvguard.errors import UserError
 from kvguard.render.formats import RENDERERS
-from kvguard.slo.verdict import Outcome, Verdict
-
-if TYPE_CHECKING:
-    from kvguard.cli.attend import Attendance
+from kvguard.slo.verdict import Verdict
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,30 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
     places = () if arguments.quiet and not arguments.format else destinations(arguments, RENDERERS)
     gate = (arguments.until or Until.READY) if waits(arguments) else None
     slo, table = slo_from(arguments), table_from(arguments)
-    progress = Progress(None if arguments.quiet else sys.stderr, last_ready(arguments.record))
+    progress = Progress(arguments.quiet, last_ready(arguments.record))
 
-    def tell(verdict: Verdict) -> int:
-        return answer(verdict, places, arguments.record, page=sys.stderr)
+    def tell(verdict: Verdict) -> None:
+        try:
+            answer(verdict, places, arguments.record, page=sys.stderr)
+        except (UserError, BrokenPipeError) as error:  # nobody asked us to end a server because a disk is full
+            say(f"kvguard: {error}; the command goes on")
 
     if gate is None:
         return attend(arguments.words, slo, progress, formats=table, on_answer=tell).status_of_command
     asked = replace(slo, require_ready=True) if gate is Until.READY else slo
     ended = attend(arguments.words, asked, progress, formats=table, gate=gate, timeout=arguments.timeout)
     status = answer(ended.verdict, places, arguments.record, arguments.timeout if ended.timed_out else None, sys.stderr)
-    return _status(ended, status)
-
-
-def _status(ended: "Attendance", status: int) -> int:
-    """The verdict's status, unless we were told to end, or the command ended before there was an answer."""
-    if ended.signalled is not None:
-        return signal_status(ended.signalled)
-    if ended.verdict.outcome is Outcome.UNKNOWN and not ended.timed_out and ended.status_of_command != 0:
-        what = f"kvguard: the command ended with status {ended.status_of_command} before there was an answer"
-        print(what, file=sys.stderr)
-        return exit_status.MISSED
-    return status
-
-
-def signal_status(number: int) -> int:
-    """What a shell reports of a process that a signal ended."""
-    return 128 + signal.Signals(number)
+    return status if ended.signalled is None else 128 + ended.signalled

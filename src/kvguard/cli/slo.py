@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from kvguard.cli import exit_status
+from kvguard.cli.standard_streams import put
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "schema":
         from kvguard.slo.file import json_schema
 
-        print(json.dumps(json_schema(), indent=2))
+        put(json.dumps(json_schema(), indent=2) + "\n")
         return exit_status.MET
     return _check(arguments.files)
 
@@ -35,9 +36,9 @@ def _check(files: list[str]) -> int:
         text = sys.stdin.read() if name == "-" else read_text(Path(name))
         mistakes = mistakes_of(text, name) or missing_files(text, name)
         for mistake in mistakes:
-            print(mistake)
+            put(f"{mistake}\n")
         if mistakes:
             status = exit_status.MISSED
         else:
-            print(f"{name}: fine")
+            put(f"{name}: fine\n")
     return status

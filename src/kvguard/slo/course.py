@@ -6,7 +6,7 @@ from types import MappingProxyType
 from kvguard.lines.stamps import elapsed
 from kvguard.slo.objectives import Slo, Stage
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
-from kvguard.startup.report import Phase, Start
+from kvguard.startup.report import CapacityReport, Phase, Start
 from kvguard.units import format_apart, format_seconds
 
 _NOT_YET: Mapping[Phase, str] = MappingProxyType(
@@ -16,6 +16,19 @@ _NOT_YET: Mapping[Phase, str] = MappingProxyType(
         Phase.PROFILING: "memory is still being profiled where the log ends",
     }
 )
+_SIGNALS: Mapping[int, str] = MappingProxyType(
+    {
+        129: " (SIGHUP)",
+        130: " (SIGINT)",
+        131: " (SIGQUIT)",
+        134: " (SIGABRT)",
+        135: " (SIGBUS)",
+        137: " (SIGKILL)",
+        139: " (SIGSEGV)",
+        143: " (SIGTERM)",
+    }
+)
+"""Exit statuses that tell of a signal, as Linux numbers them."""
 _WAIT = "wait for the start: kvguard check - --until ready reads on, or give a log that goes on to the ready line"
 
 
@@ -36,19 +49,29 @@ def capacity_reported(start: Start) -> bool:
     return any(figure is not None for figure in (weakest.max_concurrency, weakest.kv_cache_tokens, weakest.gpu_blocks))
 
 
-def course_checks(start: Start | None, slo: Slo, now: float | None) -> tuple[CheckResult, ...]:
+def early_end(report: CapacityReport) -> str | None:
+    """That the command ended before its server was ready, in words; `None` where it has not, or nobody saw it."""
+    status = report.exit_status
+    if status is None or not report.ended_early:
+        return None
+    return f"the command ended with status {status}{_SIGNALS.get(status, '')} before its server was ready"
+
+
+def course_checks(report: CapacityReport, slo: Slo, now: float | None) -> tuple[CheckResult, ...]:
     """The checks of `require_ready` and `ready_within`, where they are asked for."""
     checks = []
     if slo.require_ready:
-        checks.append(_require_ready(start))
+        checks.append(_require_ready(report))
     if slo.ready_within is not None:
-        checks.append(_ready_within(start, slo.ready_within, now))
+        checks.append(_ready_within(report, slo.ready_within, now))
     return tuple(checks)
 
 
-def _require_ready(start: Start | None) -> CheckResult:
+def _require_ready(report: CapacityReport) -> CheckResult:
+    start = report.start
     phase = Phase.NONE if start is None else start.phase
-    outcome, reason = _READINESS.get(phase, (Outcome.UNKNOWN, "the server is not ready yet"))
+    known = _READINESS.get(phase) or _ended(report)
+    outcome, reason = known or (Outcome.UNKNOWN, "the server is not ready yet")
     return CheckResult(
         objective="require_ready",
         unit="",
@@ -60,9 +83,15 @@ def _require_ready(start: Start | None) -> CheckResult:
         target=Phase.READY.value,
         outcome=outcome,
         reason=reason,
-        remedy=_WAIT if outcome is Outcome.UNKNOWN else None,
+        remedy=None if known else _WAIT,
         place=None if start is None else start.lines.get("ready"),
     )
+
+
+def _ended(report: CapacityReport) -> tuple[Outcome, str] | None:
+    """A command that fails has failed to start its server; of one that is content nobody knows what became of it."""
+    told = early_end(report)
+    return None if told is None else (Outcome.FAIL if report.exit_status else Outcome.UNKNOWN, told)
 
 
 _READINESS: Mapping[Phase, tuple[Outcome, str]] = MappingProxyType(
@@ -74,8 +103,9 @@ _READINESS: Mapping[Phase, tuple[Outcome, str]] = MappingProxyType(
 )
 
 
-def _ready_within(start: Start | None, limit: float, now: float | None) -> CheckResult:
-    seconds, outcome, why = _readiness_in_time(start, limit, now)
+def _ready_within(report: CapacityReport, limit: float, now: float | None) -> CheckResult:
+    start, ended = report.start, _ended(report)
+    seconds, outcome, why = (None, *ended) if ended else _readiness_in_time(start, limit, now)
     return CheckResult(
         objective="ready_within",
         unit="seconds",
@@ -87,7 +117,7 @@ def _ready_within(start: Start | None, limit: float, now: float | None) -> Check
         target=limit,
         outcome=outcome,
         reason=why,
-        remedy=_WAIT if outcome is Outcome.UNKNOWN else None,
+        remedy=_WAIT if outcome is Outcome.UNKNOWN and not ended else None,
         place=None if start is None else start.lines.get("ready"),
     )
 

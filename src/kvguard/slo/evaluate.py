@@ -19,6 +19,7 @@ from kvguard.slo.pools import Pools, pools_of
 from kvguard.slo.remedies import (
     WARNING_REMEDIES,
     capacity_unknown,
+    ended_reason,
     failure_reason,
     missed_remedy,
     unknown_reason,
@@ -46,8 +47,7 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     context = _Context(report, slo, _pools(report, slo), _difference(report, slo))
     judged = [_judge(objective, context) for objective in slo.objectives]
     checks = tuple(
-        _with_levers(check, context)
-        for check in (*(one.check for one in judged), *course_checks(report.start, slo, now))
+        _with_levers(check, context) for check in (*(one.check for one in judged), *course_checks(report, slo, now))
     )
     found = [warning for one in judged for warning in one.warnings]
     found.extend(_of_stages(context))
@@ -209,6 +209,7 @@ def _lenient(checks: Iterable[CheckResult]) -> Iterable[JudgedWarning]:
 def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> Outcome:
     found = {check.outcome for check in checks if check.severity is Severity.FAIL}
     failed = report.start is not None and report.start.phase is Phase.FAILED
+    failed |= report.ended_early and report.exit_status != 0
     if failed or Outcome.FAIL in found or any(warning.severity is Severity.FAIL for warning in warnings):
         return Outcome.FAIL
     if Outcome.UNKNOWN in found or (not found and capacity_unknown(report)):
@@ -223,13 +224,16 @@ def _reasons(
     if outcome is Outcome.PASS:
         yield _met(checks)
         return
+    ended = ended_reason(report)
     if start is not None and start.phase is Phase.FAILED:
         yield failure_reason(start)
+    elif ended is not None:
+        yield ended
     yield from _of_checks(checks, Outcome.FAIL)
     for warning in warnings:
         if warning.severity is Severity.FAIL:
             yield Reason(warning.code, warning.message, warning.place, WARNING_REMEDIES.get(warning.code))
-    if capacity_unknown(report):
+    if capacity_unknown(report) and ended is None:
         yield unknown_reason(report)
     yield from _of_checks(checks, Outcome.UNKNOWN)
 

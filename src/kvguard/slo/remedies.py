@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from math import floor
 from types import MappingProxyType
 
-from kvguard.slo.course import capacity_gap, capacity_reported
+from kvguard.slo.course import capacity_gap, capacity_reported, early_end
 from kvguard.slo.verdict import CheckResult, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count
@@ -112,6 +112,23 @@ def unknown_reason(report: CapacityReport) -> Reason:
     return next(reason for tell in _CAUSES if (reason := tell(report)) is not None)
 
 
+def ended_reason(report: CapacityReport) -> Reason | None:
+    """That the command which wrote the log has ended, and no line says why; `None` where that is not so."""
+    told = early_end(report)
+    if told is None:
+        return None
+    remedy = _OF_STATUS.get(report.exit_status or 0, "read what the command printed last")
+    return Reason("command-ended", told, None if report.start is None else report.start.last_place, remedy)
+
+
+_OF_STATUS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "run the server in the foreground: of one behind docker run -d or an & nothing can be read here",
+        137: "see whether the host ran out of memory, or who else killed it (dmesg)",
+    }
+)
+
+
 def _nothing_known(report: CapacityReport) -> Reason | None:
     if report.start is not None:
         return None
@@ -172,7 +189,13 @@ def _hidden(report: CapacityReport) -> Reason:
     )
 
 
-_CAUSES: tuple[Callable[[CapacityReport], Reason | None], ...] = (_nothing_known, _unfinished, _unread, _hidden)
+_CAUSES: tuple[Callable[[CapacityReport], Reason | None], ...] = (
+    ended_reason,
+    _nothing_known,
+    _unfinished,
+    _unread,
+    _hidden,
+)
 
 
 def capacity_unknown(report: CapacityReport) -> bool:

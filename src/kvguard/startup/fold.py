@@ -108,6 +108,14 @@ class StartupFold:
         self._doubted = None
         self._held_back.clear()
 
+    def exited(self, status: int) -> None:
+        """The source saw the process end, with that status: a server that was ready has stopped, or died."""
+        state = self._state
+        if state is not None and state.phase is Phase.READY:
+            state.phase = Phase.STOPPED
+            if status:
+                state.died = Sighting(f"the command ended with status {status}", state.last_line)
+
     def apply(self, event: Event, now: float | None = None) -> None:
         """Take the next event; `now` is when it came, by the caller's clock."""
         if isinstance(event, events.ProcessSpoke):

@@ -262,3 +262,11 @@ class CapacityReport:
     history: tuple[StartSummary, ...] = ()
     unrecognized: tuple[Unrecognized, ...] = ()
     counts: LogCounts = LogCounts()
+    exit_status: int | None = None
+    """Of the process that wrote the log, as a shell gives it; `None` while it runs, and where nobody sees its end."""
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether that process was seen to end before its server was ready, and nothing in the log says why."""
+        settled = self.start is not None and self.start.phase in (Phase.READY, Phase.STOPPED, Phase.FAILED)
+        return self.exit_status is not None and not settled

@@ -101,9 +101,9 @@ def test_its_arguments_are_never_told(start: Start) -> None:
     assert child.status.name == "run:true"
 
 
-@pytest.mark.parametrize("command, reason", [("no-such-command", "No such file"), ("/etc/passwd", "Permission denied")])
+@pytest.mark.parametrize("command, reason", [("no-such-command", "no such file"), ("/etc/passwd", "permission denied")])
 def test_a_command_that_cannot_be_started(start: Start, command: str, reason: str) -> None:
-    with pytest.raises(SourceError, match=f"{command}: cannot be started \\({reason}.*on PATH"):
+    with pytest.raises(SourceError, match=f"{command}: cannot be started \\({reason}"):
         start(command)
 
 

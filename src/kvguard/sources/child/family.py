@@ -5,6 +5,7 @@ as a subreaper it becomes the parent of orphans. Killed itself, the kernel tells
 guardian, a small program beside us, ends the whole group.
 """
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from kvguard.errors import SourceError
 from kvguard.sources.child import guardian
@@ -19,6 +21,11 @@ from kvguard.sources.child.processes import adopt_orphans, death_signal, descend
 
 # A terminal sends these to everybody in front of it; all others go to one process, as `kill` and the kubelet send them.
 _TO_THE_GROUP = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+_HINTS = {
+    errno.ENOENT: ": is it installed and on PATH?",
+    errno.EACCES: ": is it a program, and may it be executed (chmod +x)?",
+    errno.ENOEXEC: ": is it built for this machine, or a script without a first line that names its interpreter?",
+}
 
 
 class Family:
@@ -43,8 +50,7 @@ class Family:
             )
         except (OSError, ValueError) as error:
             self.dismiss()
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise SourceError(f"{command[0]}: cannot be started ({reason}): is it installed and on PATH?") from None
+            raise SourceError(_cannot_start(command[0], error)) from None
         self.pid = self._process.pid
 
     def status(self) -> int | None:
@@ -104,6 +110,15 @@ class Family:
             return os.waitpid(pid, os.WNOHANG)[0] == pid
         except ChildProcessError:  # not ours: its own parent does it
             return False
+
+
+def _cannot_start(program: str, error: OSError | ValueError) -> str:
+    code, reason = (error.errno, error.strerror) if isinstance(error, OSError) else (None, str(error))
+    if code == errno.ENOENT and Path(program).exists():
+        hint = ": its first line names an interpreter that is not there"
+    else:
+        hint = _HINTS.get(code or 0, "")
+    return f"{program}: cannot be started ({(reason or str(error)).lower()}){hint}"
 
 
 def _enter(guardian_ear: int, die_with_us: Callable[[], None]) -> None:

@@ -1,0 +1,60 @@
+"""Our own stdout and stderr, which whoever started us may have closed, left, or sent to a full disk."""
+
+import io
+import os
+import sys
+
+from kvguard.errors import SourceError
+
+TYPE_CHECKING = False  # typing's own would load typing, which `kvguard --version` can do without
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+def stand_in_for_closed() -> None:
+    """Let what is closed swallow all: the next file that is opened would get its number, and every page with it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            setattr(sys, name, _nowhere("r" if name == "stdin" else "w"))  # the lowest number that is free: this one
+            os.set_inheritable(number, True)
+
+
+def say(line: str) -> None:
+    """Say one line on stderr; nobody who hears it is no reason to fail."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
+
+
+def put(text: str, stream: "TextIO | None" = None) -> None:
+    """Write a page, UTF-8 whatever the locale, to stdout or another of our own streams.
+
+    Raises:
+        BrokenPipeError: its reader has left.
+        SourceError: it takes nothing more, as a full disk.
+    """
+    page = stream or sys.stdout
+    name = "stderr" if page is sys.stderr else "stdout"
+    try:
+        page.flush()
+        page.buffer.write(text.encode("utf-8"))
+        page.buffer.flush()
+    except BrokenPipeError:
+        _forget(page)
+        raise
+    except OSError as error:
+        _forget(page)
+        raise SourceError(f"{name}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+
+
+def _forget(stream: "TextIO") -> None:
+    """What it still holds back would be tried again at the interpreter's end, which then changes the exit status."""
+    name = "stderr" if stream is sys.stderr else "stdout"
+    setattr(sys, name, _nowhere("w"))
+
+
+def _nowhere(mode: str) -> "TextIO":
+    return io.TextIOWrapper(os.fdopen(os.open(os.devnull, os.O_RDWR), f"{mode}b"), encoding="utf-8")
