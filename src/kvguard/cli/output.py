@@ -96,21 +96,16 @@ def write_file(path: Path, text: str) -> None:
         SourceError: it cannot be written.
     """
     mode = "a" if str(path) == os.environ.get(STEP_SUMMARY) else "w"
-    append_or_write(path, text, mode)
-
-
-def append_or_write(path: Path, text: str, mode: str) -> None:
-    """Write or append text as UTF-8.
-
-    Raises:
-        SourceError: it cannot be written.
-    """
     try:
         with path.open(mode, encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SourceError(f"{path}: cannot be written ({reason}): name another file") from None
+        raise SourceError(cannot_write(path, error)) from None
+
+
+def cannot_write(path: Path, error: OSError) -> str:
+    """Why a file cannot be written, in one line."""
+    return f"{path}: cannot be written ({(error.strerror or str(error)).lower()}): name another file"
 
 
 def terminal_of(stream: TextIO, environ: Mapping[str, str]) -> Terminal:

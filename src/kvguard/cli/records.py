@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kvguard.cli.output import append_or_write
+from kvguard.cli.output import cannot_write
 from kvguard.errors import ConfigError, SourceError
 from kvguard.render.history_chart import Record
 from kvguard.render.json_report import record_line
 from kvguard.render.stored_report import report_from
 from kvguard.slo.verdict import Verdict
+from kvguard.sources.record import append_line
 
 
 def append(path: Path, verdict: Verdict) -> None:
@@ -19,7 +20,11 @@ def append(path: Path, verdict: Verdict) -> None:
     Raises:
         SourceError: the file cannot be written.
     """
-    append_or_write(path, record_line(verdict, datetime.now(UTC).isoformat(timespec="seconds")), "a")
+    line = record_line(verdict, datetime.now(UTC).isoformat(timespec="seconds"))
+    try:
+        append_line(path, line.encode())
+    except OSError as error:
+        raise SourceError(cannot_write(path, error)) from None
 
 
 def read_records(path: Path) -> Iterator[Record | str]:

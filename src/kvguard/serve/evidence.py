@@ -16,6 +16,7 @@ from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.serve.state_changes import changed_state
 from kvguard.slo.verdict import Verdict
+from kvguard.sources.record import append_line
 
 MAX_TERMINATION_BYTES = 4096
 """What the kubelet keeps of a termination message."""
@@ -78,7 +79,4 @@ class RecordFile:
     def _append(self, line: bytes) -> None:
         if self._path.exists() and self._path.stat().st_size + len(line) > MAX_RECORD_BYTES:
             self._path.replace(self._path.with_name(self._path.name + ".1"))
-        with self._path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._path, line)
