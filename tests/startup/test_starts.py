@@ -217,3 +217,25 @@ def test_another_programs_log_shows_no_start():
     report = read("INFO:     Started server process [7]\nINFO:     Application startup complete.\n")
 
     assert (report.start, report.starts) == (None, 0)
+
+
+def test_workers_that_name_no_rank_are_one_start_s():
+    """VllmWorkerProcess (0.4.2 to 0.10) names a pid alone, and the driver's own lines not even that."""
+    text = (
+        "(VllmWorkerProcess pid=534) INFO 07-23 20:49:31 model_runner.py:1060] Loading model weights took 21.6700 GB\n"
+        "INFO 07-23 20:49:32 distributed_gpu_executor.py:57] # GPU blocks: 5065, # CPU blocks: 6553\n"
+        "INFO 07-23 20:49:32 distributed_gpu_executor.py:61] Maximum concurrency for 8192 tokens per request: 9.89x\n"
+    )
+
+    assert outline(text) == (1, Phase.ALLOCATED, 9.89)
+
+
+def test_the_blocks_are_counted_after_the_engine_alone_was_ready():
+    counted = (
+        "(APIServer pid=1) INFO 12-08 10:15:42 [loggers.py:147] Engine 000: vllm cache_config_info with initialization "
+        "after num_gpu_blocks is: {blocks}\n"
+    )
+    start = start_of(log(SIZED) + counted.format(blocks=27500) + counted.format(blocks=99999))
+
+    assert start.phase is Phase.READY
+    assert start.capacity.weakest.gpu_blocks == 27500

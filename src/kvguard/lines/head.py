@@ -25,6 +25,8 @@ _ANSI = regex.compile(
     r"|\[\d{1,3}(?:;\d{1,3}){0,4}m",
     regex.VERSION1,
 )
+_LINKED = regex.compile(r"\[([\w./-]{1,80}?\.py:\d++)\]\(https?://[^\s()]*+\)", regex.VERSION1)
+"""A source file and its line, which a chat or a notes program has taken for an address."""
 _INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": "  "})
 _REPEATED = regex.compile(
     r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
@@ -65,9 +67,11 @@ class Head(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """The text without colours, other escape sequences and invisible characters."""
+    """The text without colours, other escape sequences, links of source lines and invisible characters."""
     if "\x1b" in text or "[" in text or "\\" in text:
         text = _ANSI.sub("", text)
+        if "](http" in text:
+            text = _LINKED.sub(r"\1", text)
     return text if text.isascii() and "\t" not in text and "\x00" not in text else text.translate(_INVISIBLE)
 
 

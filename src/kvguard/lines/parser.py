@@ -20,6 +20,8 @@ MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
 
 LINE_END_MARKS = "⏎↵"
+BLANKS_AT_EDGE = 2
+"""Columns that a line cut at the right edge may lack: blanks there are lost, and a wide character does not fit."""
 PADDING = " │┃║¦|"
 """What fills a line to the right border of a box."""
 
@@ -106,7 +108,7 @@ class StartupLogParser:
             self._widest = max(self._widest, columns)
             head = envelope(shown)
             container = head.container or container
-            width = Width(columns, at_edge=columns == self._widest)
+            width = Width(columns, at_edge=columns >= self._widest - BLANKS_AT_EDGE)
             yield from self._routed(number, head._replace(container=container), width)
             if self._reader(self._current).closes_line:
                 return

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import regex
 
 from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Trust
-from kvguard.lines import records
+from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
 from kvguard.lines.long_records import LongRecords
@@ -40,12 +40,15 @@ USER_TEXT_FILES = frozenset(
     }
 )
 """Source files whose records repeat prompts, model names or other text of a client."""
+ENGINE_FILES = frozenset({"core.py", "engine.py", "multiproc_executor.py", "multiproc_worker_utils.py"})
+"""Source files whose ERROR records are the tracebacks of an engine or a worker that gives up."""
 _USER_TEXT_STEMS = regex.compile(r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client", regex.VERSION1)
 
 _CAPACITY_WORDS = regex.compile(
     r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)", regex.VERSION1
 )
 _EXCEPTION = regex.compile(r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)", regex.VERSION1)
+_ERROR = regex.compile(r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+", regex.VERSION1)
 _TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
@@ -220,6 +223,8 @@ class RecordReader:
 
     def _message(self, message: str, head: Head, origin: Origin, width: Width) -> Iterator[Event]:
         candidates = (message.strip(), *head.others)
+        if not self.serving:
+            candidates += tuple(reading for text in candidates for reading in annotations.readings(text))
         continued = self._open if self._continues(head) and not message.startswith(_TRACEBACK) else None
         if continued is not None and continued.is_cut and continued.extend(candidates, width, self._lasting_table):
             return
@@ -246,7 +251,8 @@ class RecordReader:
         table = self._lasting_table
         if self.serving:
             return True if head.trust is Trust.RECORD and not matched and table.may_begin(text, True) else None
-        if table.may_grow(text) if matched else table.may_begin(text) or table.ends_with_beginning(text):
+        raised = _ERROR.fullmatch(text) is not None
+        if table.may_grow(text) if matched else table.may_begin(text, raised) or table.ends_with_beginning(text):
             return True
         return False if head.trust is Trust.RECORD and not matched else None
 
@@ -285,7 +291,7 @@ class RecordReader:
             if text != self._last_unrecognized:
                 self._last_unrecognized = text
                 yield LineUnrecognized(format="unrecognized", origin=origin, text=text)
-        if self._traceback_of != _NONE_OPEN and self._ends_traceback(message, origin):
+        if self._ends_traceback(message, origin):
             self._traceback_of = _NONE_OPEN
             yield ExceptionRaised(format="exception", origin=origin, message=redact(message.strip()))
 
@@ -295,6 +301,9 @@ class RecordReader:
         return Origin(line=origin.line, trust=Trust.TRACEBACK, container=origin.container) if inside else origin
 
     def _ends_traceback(self, message: str, origin: Origin) -> bool:
+        """Whether the line is an exception, in a traceback whose head was seen or in an engine's own error record."""
+        if self._traceback_of == _NONE_OPEN:
+            return origin.level == "ERROR" and origin.file in ENGINE_FILES and _ERROR.fullmatch(message) is not None
         found = _EXCEPTION.fullmatch(message)
         return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
 

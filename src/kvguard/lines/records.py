@@ -26,6 +26,8 @@ _FATAL = (
     r"(?:To serve at least one request|The model's max seq len|No available memory for the cache|CUDA out of memory"
     r"|Free memory on device)"
 )
+_FENCE = " ```"
+"""Ends the code of a page that has lost its line ends: what follows is its author's."""
 _TAGS = regex.compile(rf"(?:{TAG})*+", regex.VERSION1)
 _PREFIX = regex.compile(
     rf"(?:\[[^\[\]]{{1,80}}+\] )?+(?:{TAG})*+"
@@ -35,7 +37,7 @@ _PREFIX = regex.compile(
 """A record's whole prefix."""
 _START = regex.compile(
     rf"(?:{TAG}){{0,{MAX_TAGS}}}+"
-    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d:\d\d|\[?[\w./-]{{1,80}}?\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
+    rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d|\[?[\w./-]{{1,80}}?\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
     rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})",
     regex.VERSION1,
 )
@@ -49,14 +51,15 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
 
     Other text before the first (a progress bar) is a piece of its own; the tags before it are those of the record too.
     """
-    if sum(map(text.count, _MARKS)) <= 1 and begins(text):
+    if sum(map(text.count, _MARKS)) <= 1 and _FENCE not in text and begins(text):
         return "", (text,)
     tags = _TAGS.match(text)
     assert tags is not None
     starts = [found.start() for found in _START.finditer(text)]
-    if not starts or starts == [0] or json_record.read(text[tags.end() :]) is not None:
+    if not starts or (starts == [0] and _FENCE not in text) or json_record.read(text[tags.end() :]) is not None:
         return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    pieces = [part for piece in pieces for part in piece.split(_FENCE) if part]
     pieces[:-1] = map(_without_glue, pieces[:-1])
     before = text[: starts[0]]
     if before.strip() and not pieces[0].startswith("("):

@@ -150,7 +150,8 @@ def _tells_another(state: StartState, event: Event) -> bool:
 
 def _speaks_for_another(state: StartState, origin: Origin) -> bool:
     """Whether an engine or a rank of a start that has reported speaks again, as a process never seen before."""
-    before = state.speakers.get(speaker_of(origin))
+    name = speaker_of(origin)
+    before = state.speakers.get(name) if name is not None else None
     return state.reported and before not in (None, origin.pid) and origin.pid not in state.pids
 
 
@@ -180,8 +181,11 @@ def is_believed(state: StartState, event: Event) -> bool:
     if isinstance(event, events.ShutdownBegan) and event.process_pid is not None:
         of_start = origin.pid is None or origin.pid in state.pids
         return of_start and event.process_pid in state.http_pids | state.pids
-    if not (isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
+    late = isinstance(event, events.BlocksCounted) and state.ready_by_engines and state.counted_blocks is None
+    if not (late or isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
         return False
+    if late:
+        return origin.trust is Trust.RECORD
     if origin.pid is not None:
         return origin.pid in state.pids and origin.trust is Trust.RECORD
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)

@@ -3,6 +3,7 @@
 import re
 
 from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Trust
+from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
 from kvguard.startup.report import FailureKind, Phase
 from kvguard.startup.state import FailureState, Sighting, StartState
@@ -77,8 +78,9 @@ def _take_exception(state: StartState, event: ExceptionRaised) -> None:
     if known is not None and known.unexplained:
         kind = _kind_of(event.message, known.kind)
         state.failure = FailureState(kind, event.message, event.origin.line)
-    elif known is not None or event.origin.trust is not Trust.RECORD:
-        kind = _kind_of(event.message, FailureKind.OTHER)
+    elif known is not None or event.origin.trust is not Trust.RECORD or event.origin.file in ENGINE_FILES:
+        own = FailureKind.ENGINE_CRASH if event.origin.file in ENGINE_FILES else FailureKind.OTHER
+        kind = _kind_of(event.message, own)
         _replace(state, FailureState(kind, event.message, event.origin.line, soft=known is None))
 
 

@@ -182,7 +182,9 @@ class StartupFold:
         state.last_line = max(state.last_line, origin.line)
         if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubted is None):
             state.pids.add(origin.pid)  # while its start is in doubt, a line without a logger's prefix vouches for none
-            state.speakers.setdefault(boundaries.speaker_of(origin), origin.pid)
+            name = boundaries.speaker_of(origin)
+            if name is not None:
+                state.speakers.setdefault(name, origin.pid)
         if origin.trust is not events.Trust.RAW:
             state.stripped = False
         self._date(state, origin)
@@ -243,7 +245,7 @@ class StartupFold:
 
     def _advance(self, state: StartState, proven: Phase, ready: bool, event: Event, now: float | None) -> None:
         if not ready and not state.api_server and state.offline_ready:
-            ready = True
+            ready = state.ready_by_engines = True
         if ready:
             proven = Phase.READY
         elif state.phase is not Phase.READY and state.reported and not missing_reports(state):

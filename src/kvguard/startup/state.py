@@ -99,7 +99,7 @@ class StartState:
     ranks: dict[RankKey, RankState] = field(default_factory=dict)
     counted_blocks: Sighting[int] | None = None
     pids: set[int] = field(default_factory=set)
-    speakers: dict[str | None, int] = field(default_factory=dict)
+    speakers: dict[str, int] = field(default_factory=dict)
     """Pid of each engine and each named rank that has told something."""
     seen_timings: dict[str, float] = field(default_factory=dict)
     layers: str | None = None
@@ -114,6 +114,8 @@ class StartState:
     latest: float | None = None
     ready_stamp: float | None = None
     ready_line: int | None = None
+    ready_by_engines: bool = False
+    """Its engines alone have made it ready: the front end of such a start counts their blocks only afterwards."""
     began_clock: float | None = None
     """When the first line came, by the caller's clock."""
     latest_clock: float | None = None

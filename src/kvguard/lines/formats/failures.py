@@ -64,8 +64,8 @@ CAPACITY: tuple[LineFormat, ...] = (
         "To serve at least one request with the model",
         rf"To serve at least one request with the (?:model's|models's) max seq len \((?P<requested_tokens>{INTEGER})\), "
         rf"\(?+(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory "
-        rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\)\.?+\)?+\.?+(?: Based on the available memory,)?+"
-        rf"(?: the estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
+        rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\)(?:\.\.\.|\.?+\)?+\.?+)(?: Based on the available memory,)?+"
+        rf"(?: [Tt]he estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
         r"`gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?+or decreasing `max_model_len` "
         rf"when initializing the engine\.{LINK})?",
         "kv_cache_too_small",
@@ -161,8 +161,8 @@ FREE_MEMORY: tuple[LineFormat, ...] = (
         "fail-free-memory",
         " on startup is less than desired GPU memory utilization ",
         rf"Free memory on device(?: [\w:.]++)? \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup is less "
-        rf"than desired GPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)\.(?: Decrease GPU "
-        r"memory utilization or reduce GPU memory used by other processes\.)?",
+        rf"than desired GPU memory utilization \((?P<utilization>{NUMBER}), (?P<needed_gib>{NUMBER}) GiB\)(?:\.(?: Decrease GPU "
+        r"memory utilization or reduce GPU memory used by other processes\.)?)?",
         "free_memory_below_utilization",
         ("0.9.1-0.33.0", "vllm-ascend 0.15.0-0.30.0"),
         "v1/worker/gpu_worker.py, v1/worker/utils.py request_memory",

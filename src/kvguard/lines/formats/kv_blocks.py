@@ -62,6 +62,7 @@ ROWS: tuple[LineFormat, ...] = (
         scope=Scope.PROCESS,
         versions=("0.9.0-0.33.0",),
         upstream="v1/metrics/loggers.py (DEBUG from 0.11.1): summed over the engines that the front end knows",
+        amends=True,
     ),
     LineFormat(
         name="blocks-counted-aggregated",
@@ -71,6 +72,7 @@ ROWS: tuple[LineFormat, ...] = (
         scope=Scope.PROCESS,
         versions=("0.11.1-0.33.0",),
         upstream="v1/metrics/loggers.py, --aggregate-engine-logging",
+        amends=True,
     ),
     LineFormat(
         name="blocks-override",
@@ -229,6 +231,16 @@ ROWS: tuple[LineFormat, ...] = (
         scope=Scope.PROCESS,
         versions=("0.8.0-0.33.0",),
         upstream="platforms/cuda.py and rocm.py (to 0.17.1), platforms/interface.py (from 0.18.0)",
+    ),
+    LineFormat(
+        name="block-size-kept",
+        literal="Using cache_config.block_size: ",
+        pattern=rf"Using cache_config\.block_size: (?P<block_size_tokens>{COUNT}) instead of overriding with "
+        r"_align_hybrid_block_size\(\) since we set mamba_page_size_padded in kv_cache_manager\.py",
+        emits=(BlockSizeSet,),
+        scope=Scope.PROCESS,
+        versions=("tpu-inference 0.32.0",),
+        upstream="tpu_inference/platforms/tpu_platform.py",
     ),
     LineFormat(
         name="block-size-groups",

@@ -71,8 +71,8 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="server-ready",
-        literal="Application startup complete.",
-        pattern=r"Application startup complete\.",
+        literal="Application startup complete",
+        pattern=r"Application startup complete\.?",
         emits=(ServerReady,),
         scope=Scope.PROCESS,
         versions=("0.1.0-0.33.0",),

@@ -257,7 +257,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="graphs-captured",
         literal="Graph capturing finished in ",
-        pattern=rf"Graph capturing finished in (?P<capture_seconds>{NUMBER}) secs(?:, took (?P<cuda_graphs_gib>{NUMBER}) GiB|\.)",
+        pattern=rf"Graph capturing finished in (?P<capture_seconds>{NUMBER}) secs(?:, took (?P<cuda_graphs_gib>{NUMBER}) GiB|\.)?",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
         versions=("0.2.6-0.33.0",),
