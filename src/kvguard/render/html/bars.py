@@ -1,6 +1,7 @@
 """Horizontal drawings to scale: positions are shares of the width, so that they fit a phone without shrunken text."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kvguard.render.html.markup import Markup, element
 
@@ -44,7 +45,7 @@ def drawing(
     top = TOP if marks else 0
     return element(
         "svg",
-        [_stretch(one, whole, top, height, gap) for one in stretches],
+        [_stretch(one, marks, whole, top, height, gap) for one in stretches],
         [_mark(mark, whole, top, height) for mark in marks],
         class_="bar",
         width="100%",
@@ -60,11 +61,13 @@ def percent(value: float, whole: float) -> str:
     return f"{100 * value / whole:.3f}%" if whole else "0%"
 
 
-def _stretch(one: Stretch, whole: float, top: int, height: int, gap: float) -> Markup:
+def _stretch(one: Stretch, marks: list[Mark], whole: float, top: int, height: int, gap: float) -> Markup:
     width = one.end - one.begin
     inner = element("rect", width="100%", height=height, class_=one.look, rx=2 if gap else None)
-    fits = one.name and len(one.name) * _ROOM_PER_LETTER < width / whole
-    name = element("text", one.name, x="50%", y=height // 2 + 5, text_anchor="middle") if fits else None
+    begin, end = _widest_part(one, marks)
+    fits = one.name and len(one.name) * _ROOM_PER_LETTER < (end - begin) / whole
+    middle = percent((begin + end) / 2 - one.begin, width)
+    name = element("text", one.name, x=middle, y=height // 2 + 5, text_anchor="middle") if fits else None
     title = element("title", one.hint) if one.hint else None
     # the gap is taken off by a stroke in the page's own colour: percentages and pixels can't be subtracted in SVG
     return element(
@@ -78,6 +81,12 @@ def _stretch(one: Stretch, whole: float, top: int, height: int, gap: float) -> M
         height=height,
         class_="gapped" if gap else None,
     )
+
+
+def _widest_part(one: Stretch, marks: list[Mark]) -> tuple[float, float]:
+    """Where no mark goes through a stretch: its name stands there."""
+    inside = (mark.at for mark in marks if one.begin < mark.at < one.end)
+    return max(pairwise(sorted([one.begin, *inside, one.end])), key=lambda part: part[1] - part[0])
 
 
 def _mark(mark: Mark, whole: float, top: int, height: int) -> Markup:

@@ -106,20 +106,21 @@ def _drawn(row: Row, whole: float) -> Markup:
 def _boxes(row: Row, whole: float) -> list[Stretch]:
     fitting = floor(row.low + 1e-9)
     if whole > MOST_BOXES:
-        sure = [Stretch(0, row.low, "request", f"{_plain(row.low)} requests")]
+        sure = [Stretch(0, row.low, "request", f"{row.low:,.2f}".removesuffix(".00") + " requests")]
     else:
         sure = [Stretch(i, i + 1, "request", str(i + 1)) for i in range(fitting)]
         if row.low > fitting:
             sure.append(Stretch(fitting, row.low, "partial", hint="part of a request: it has to wait"))
     maybe = [Stretch(row.low, row.high, "maybe", hint="may fit: the log does not settle it")]
     reached = max(row.low, row.high)
-    missing = _missing(reached, row.target) if row.target is not None and whole <= MOST_BOXES else []
+    missing = _missing(reached, row.target, whole) if row.target is not None else []
     return sure + (maybe if row.high > row.low else []) + missing
 
 
-def _missing(reached: float, target: float) -> list[Stretch]:
-    """What is asked for and does not fit, up to the target: request by request."""
-    edges = [reached, *(float(i) for i in range(floor(reached) + 1, ceil(target))), target]
+def _missing(reached: float, target: float, whole: float) -> list[Stretch]:
+    """What is asked for and does not fit, up to the target: request by request where they are drawn one by one."""
+    between = range(floor(reached) + 1, ceil(target)) if whole <= MOST_BOXES else ()
+    edges = [reached, *map(float, between), target]
     return [
         Stretch(begin, end, "missing", hint="asked for, does not fit") for begin, end in pairwise(edges) if end > begin
     ]
