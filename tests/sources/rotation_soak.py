@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from kvguard.sources.file import FileSource
@@ -39,9 +40,10 @@ def write(log: Path, append: bool, reopen: bool, stop: threading.Event) -> None:
     for number in range(10**9):
         if stop.is_set():
             break
-        if reopen and number % 20 == 0 and log.exists() and not log.samefile(f"/proc/self/fd/{file.fileno()}"):
-            file.close()
-            file = log.open(mode, buffering=0)
+        with suppress(FileNotFoundError):  # logrotate is between the two
+            if reopen and number % 20 == 0 and not log.samefile(f"/proc/self/fd/{file.fileno()}"):
+                file.close()
+                file = log.open(mode, buffering=0)
         file.write(b"line %d %s\n" % (number, b"x" * random.randrange(200)))
         if number % 50 == 0:
             time.sleep(0.001)

@@ -302,6 +302,43 @@ class TestRotation:
 class TestWhileNamesMove:
     """What a soak beside a real logrotate showed (`python -m tests.sources.rotation_soak`)."""
 
+    def test_two_rotations_in_a_row_of_which_the_second_left_an_empty_file(
+        self, log: Path, following: Following
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        rotate(log)
+        log.touch()
+        assert following.read() == "|two\n|"
+        append(log, "three\n")
+        assert following.read() == "three\n"
+
+    def test_an_empty_file_alone_does_not_end_the_one_before_it(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        log.touch()
+        append(log.with_name("vllm.log.1"), "two\n")
+        assert following.read(times=3) == "two\n"
+
+    def test_an_archive_in_the_making_is_not_taken_for_a_whole_one(
+        self, log: Path, following: Following, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm.log.2"))
+        append(log.with_name("vllm.log.1"), "two\n" * 9999)
+        half = log.with_name("vllm.log.1.gz")
+        half.write_bytes(gzip.compress(b"two\n" * 9999)[:40])
+        append(log, "three\n")
+        seen = iter([[half]] * 11)  # the names do not come to rest
+        real = rotated._paths
+        monkeypatch.setattr(rotated, "_paths", lambda path: next(seen, None) or real(path))
+        assert following.read() == "|" + "two\n" * 9999 + "|three\n"
+        assert following.source.status.read_errors == 0
+
     def test_a_file_is_read_under_whatever_name_it_has_by_then(self, log: Path, following: Following) -> None:
         append(log, "one\n")
         following.read()

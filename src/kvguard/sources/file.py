@@ -126,12 +126,28 @@ class FileSource:
             self._look(file, now, events)
 
     def _look(self, current: TrackedFile, now: float, events: list[SourceEvent]) -> None:
-        """Whether another file stands under the name. An empty one is left alone: nobody writes there yet."""
+        """Whether another file stands under the name.
+
+        An empty one is left alone, since nobody writes there yet, unless it is the second since: then the file between
+        the two has lines, and the writer has left ours.
+        """
         status = self._path.stat()
         events += self._record.change(State.READING, f"reading {self._path}", now)
-        if identity_of(status) != current.identity and status.st_size > 0:
+        if identity_of(status) == current.identity:
+            return
+        if status.st_size > 0 or (self._folder_changed() and self._is_followed_by_unread(current)):
             self._successor = TrackedFile(self._path)
             self._due = now
+
+    def _is_followed_by_unread(self, current: TrackedFile) -> bool:
+        """Whether a rotated file is newer than this one and holds lines that were never read."""
+        everybody, at_rest = neighbours(self._path)
+        newer = takewhile(lambda each: each.identity != current.identity, reversed(everybody))
+        found = next(remainders(newer, self._seen, [current.mark], None), None) is not None
+        close_all(everybody)
+        if not at_rest:
+            self._folder_at = 0  # one can have been missed: look again
+        return found
 
     def _open(self, now: float) -> None:
         self._file = TrackedFile(self._path)

@@ -167,7 +167,11 @@ def _open_all(log: Path) -> list[Neighbour]:
     found = []
     for path in _paths(log):
         with suppress(OSError):  # it went away just now
-            found.append(Neighbour(path))
+            neighbour = Neighbour(path)
+            if neighbour.packed and path.with_suffix("").exists():  # since just now: it can be half of an archive
+                neighbour.close()
+            else:
+                found.append(neighbour)
     return found
 
 
