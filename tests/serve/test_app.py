@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from kvguard.render.json_report import verdict_document
 from kvguard.serve.app import create_app
 from kvguard.slo.objectives import Gate, GateMode
 from kvguard.sources.source import State
+from kvguard.sources.vllm.answers import VllmAnswer
 from tests.serve.driven import LOADING, NOON, READY, RUNS, Driven, run, slo
 
 PATHS = ("/livez", "/readyz", "/healthz", "/v1/report", "/metrics", "/")
@@ -46,7 +48,7 @@ def test_a_miss_says_which_objective_and_why(missing: Driven) -> None:
 
 def test_verbose_lists_every_check(passing: Driven) -> None:
     assert passing.get("/readyz?verbose").text == (
-        "[+]source ok: not looked at yet since 2025-11-29T07:06:40Z, last bytes 2025-11-29T07:06:40Z\n"
+        "[?]source unknown: not looked at yet since 2025-11-29T07:06:40Z, last bytes 2025-11-29T07:06:40Z\n"
         "[+]start ok: start 1, ready\n"
         "[+]min_concurrency ok: maximum concurrency at 4,096 tokens is 256 requests, at least the 2.50 asked "
         "for\n"
@@ -59,7 +61,22 @@ def test_a_start_under_way_says_what_is_waited_for() -> None:
     answer = Driven(slo(min_concurrency=2.5)).read(LOADING).get("/readyz")
 
     assert answer.status == 503
-    assert "[-]capacity-not-reported failed: memory is still being profiled where the log ends" in answer.text
+    assert "[?]capacity-not-reported unknown: memory is still being profiled where the log ends" in answer.text
+    assert "do this" not in answer.text
+
+
+def test_a_log_that_is_not_there_yet_is_neither_fine_nor_a_failure() -> None:
+    answer = Driven().change(State.WAITING, "vllm.log does not exist yet: waiting for it").get("/readyz")
+
+    assert answer.text.startswith("[?]source unknown: vllm.log does not exist yet: waiting for it")
+
+
+@pytest.mark.parametrize("log, mark", [(LOADING, "[?]vllm-endpoint unknown"), (READY, "[-]vllm-endpoint failed")])
+def test_a_server_that_starts_does_not_answer_yet(log: bytes, mark: str) -> None:
+    silent = VllmAnswer(asked_at=100.0, problems=("/health: no answer",))
+    driven = Driven(witness=SimpleNamespace(name="http://vllm", answer=silent)).read(log)
+
+    assert f"{mark}: /health: no answer\n" in driven.get("/readyz?verbose").text
 
 
 def test_a_refused_start_says_what_would_help() -> None:

@@ -5,7 +5,8 @@ import gzip
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ from kvguard.sources import rotated, tracked
 from kvguard.sources.file import LINGER_S, LOOK_S, RETRY_S, FileSource
 from kvguard.sources.source import READ_BYTES, Boundary, Chunk, State
 from tests.sources.following import Following, boundaries, told
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 @pytest.fixture
@@ -322,6 +328,26 @@ class TestWhileNamesMove:
         log.touch()
         append(log.with_name("vllm.log.1"), "two\n")
         assert following.read(times=3) == "two\n"
+
+    @pytest.mark.parametrize("late", ["", "late\n"])
+    @pytest.mark.parametrize("suffix, pack", [(".gz", gzip.compress), (".zst", zstd.compress)])
+    def test_lines_that_came_late_into_a_file_and_were_packed_with_it(
+        self, log: Path, following: Following, late: str, suffix: str, pack: Callable[[bytes], bytes]
+    ) -> None:
+        append(log, "one\n")
+        following.read()
+        log.rename(log.with_name("vllm.log.2"))
+        between = log.with_name("vllm.log.1")
+        append(between, "two\n")
+        append(log, "three\n")
+        assert following.read() == "|two\n|three\n"
+        append(between, late)
+        between.rename(log.with_name("vllm.log.2"))
+        log.rename(between)
+        log.with_name(f"vllm.log.2{suffix}").write_bytes(pack(log.with_name("vllm.log.2").read_bytes()))
+        log.with_name("vllm.log.2").unlink()
+        append(log, "four\n")
+        assert following.read().replace("|", "") == f"{late}four\n"
 
     def test_an_archive_in_the_making_is_not_taken_for_a_whole_one(
         self, log: Path, following: Following, monkeypatch: pytest.MonkeyPatch

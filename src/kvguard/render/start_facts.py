@@ -20,6 +20,9 @@ PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
 )
 """Each phase as a person would say it."""
 
+WAITED_OUT = frozenset({"empty-log", "capacity-not-reported"})
+"""Reasons that whoever follows the log waits out: there is nothing to do about them."""
+
 
 def place_of(place: Place | None, report: CapacityReport) -> str:
     """Where a fact stands: the line, with the file's name where several were read; empty where nowhere."""

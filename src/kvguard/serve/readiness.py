@@ -1,7 +1,8 @@
 """Readiness as text for people and as a health document for machines, both from one list of checks.
 
-The forms are those of the Kubernetes API server (`[+]name ok`, `[-]name failed: …`) and of the expired draft "Health
-Check Response Format for HTTP APIs" (draft-inadarei-api-health-check-06).
+The forms are those of the Kubernetes API server (`[+]name ok`, `[-]name failed: …`, and `[?]name unknown: …` for what
+is not known yet) and of the expired draft "Health Check Response Format for HTTP APIs"
+(draft-inadarei-api-health-check-06).
 """
 
 from collections.abc import Iterator
@@ -9,11 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvguard.render.log_text import shown
+from kvguard.render.start_facts import WAITED_OUT
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import Stage
 from kvguard.slo.verdict import CheckResult, Outcome
 from kvguard.sources.source import State
+from kvguard.startup.report import Phase
+
+_FORMS = {True: "[+]{} ok", False: "[-]{} failed", None: "[?]{} unknown"}
+_STATUSES = {True: "pass", False: "fail", None: "warn"}
+_OK = {Outcome.PASS: True, Outcome.FAIL: False, Outcome.UNKNOWN: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,8 @@ class HealthCheck:
     """One thing that was looked at."""
 
     name: str
-    ok: bool
+    ok: bool | None
+    """`None` where it is not known (yet)."""
     text: str
     check: CheckResult | None = None
 
@@ -35,13 +43,11 @@ def readiness_text(snapshot: Snapshot, verbose: bool) -> str:
     """The body of `/readyz`: "ok", or each check; a closed gate always says why."""
     if snapshot.gate.open and not verbose:
         return "ok\n"
-    lines = [
-        f"[+]{one.name} ok: {one.text}" if one.ok else f"[-]{one.name} failed: {one.text}"
-        for one in health_checks(snapshot)
-    ]
+    lines = [f"{_FORMS[one.ok].format(one.name)}: {one.text}" for one in health_checks(snapshot)]
     if snapshot.gate.why:
         lines.append(f"gate: {snapshot.gate.why}")
-    lines += [f"do this: {shown(reason.remedy)}" for reason in snapshot.verdict.reasons[:1] if reason.remedy]
+    first = snapshot.verdict.reasons[:1]
+    lines += [f"do this: {shown(one.remedy)}" for one in first if one.remedy and one.code not in WAITED_OUT]
     lines.append(f"verdict: {snapshot.verdict.outcome}")
     lines.append(f"readyz check {'passed' if snapshot.gate.open else 'failed'}")
     return "\n".join(lines) + "\n"
@@ -61,7 +67,7 @@ def health_document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _entry(one: HealthCheck, snapshot: Snapshot) -> dict[str, Any]:
-    entry: dict[str, Any] = {"status": "pass" if one.ok else "fail", "output": one.text}
+    entry: dict[str, Any] = {"status": _STATUSES[one.ok], "output": one.text}
     if one.check is not None:
         entry |= {"observedValue": one.check.observed, "observedUnit": one.check.unit or None}
         entry |= {"target": one.check.target}
@@ -79,7 +85,8 @@ def source_text(snapshot: Snapshot) -> str:
 
 
 def _source(snapshot: Snapshot) -> HealthCheck:
-    return HealthCheck("source", snapshot.source.state is not State.FAILING, source_text(snapshot))
+    ok = {State.FAILING: False, State.WAITING: None}.get(snapshot.source.state, True)
+    return HealthCheck("source", ok, source_text(snapshot))
 
 
 def _vllm(snapshot: Snapshot) -> Iterator[HealthCheck]:
@@ -87,7 +94,9 @@ def _vllm(snapshot: Snapshot) -> Iterator[HealthCheck]:
     heard = snapshot.heard
     if heard is not None:
         told = "; ".join(heard.problems) or f"answers, version {heard.version}"
-        yield HealthCheck("vllm-endpoint", not heard.problems, shown(told))
+        start = snapshot.verdict.report.start
+        failed = False if start is not None and start.phase is Phase.READY else None
+        yield HealthCheck("vllm-endpoint", failed if heard.problems else True, shown(told))
 
 
 def _slo(snapshot: Snapshot) -> Iterator[HealthCheck]:
@@ -107,14 +116,15 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
         reason for reason in verdict.reasons if reason.message not in told and verdict.outcome is not Outcome.PASS
     ]
     if reasons:
-        yield from (HealthCheck(reason.code, False, shown(reason.message)) for reason in reasons)
+        ok = _OK[verdict.outcome]
+        yield from (HealthCheck(reason.code, ok, shown(reason.message)) for reason in reasons)
     else:
         start = verdict.report.start
         phase = f"start {start.index}, {start.phase}" if start else "no start seen"
-        yield HealthCheck("start", start is not None, phase)
+        yield HealthCheck("start", True if start else None, phase)
 
 
 def _objectives(snapshot: Snapshot) -> Iterator[HealthCheck]:
     for check in snapshot.verdict.checks:
         note = " (load: never gates)" if check.stage is Stage.RUNTIME and check.outcome is not Outcome.PASS else ""
-        yield HealthCheck(check.objective, check.outcome is Outcome.PASS, shown(check.reason) + note, check)
+        yield HealthCheck(check.objective, _OK[check.outcome], shown(check.reason) + note, check)

@@ -76,6 +76,15 @@ class Neighbour:
         """Whether the file with this mark was packed into it."""
         return self.packed and bool(mark.head) and self.unpacked_head.startswith(mark.head)
 
+    def may_go_beyond(self, mark: Mark) -> bool:
+        """Whether what was packed into it can be longer than the file was when it was read."""
+        if mark.offset == READ_WHOLLY:
+            return False
+        if self.path.suffix != ".gz":
+            return True  # it says so nowhere: it has to be unpacked
+        length = os.pread(self._descriptor, 4, self.size - 4)  # of what was packed, modulo 2**32 (RFC 1952, ISIZE)
+        return int.from_bytes(length, "little") != mark.offset % 2**32
+
     @property
     def is_empty(self) -> bool:
         """Whether it holds nothing (yet): a copy that is being made can look so."""
@@ -149,7 +158,6 @@ def remainders(
     `seen` are the marks of the neighbours that were there before, `others` of what else was read; `cut` is the mark of
     a file that was just cut, of which one neighbour may be the copy.
     """
-    known = [*seen.values(), *others]
     for neighbour in found:
         if neighbour.is_empty:
             continue
@@ -159,8 +167,10 @@ def remainders(
         elif mark and neighbour.is_of(mark):
             if mark.offset < neighbour.size:
                 yield Remainder(neighbour, mark.offset, continues=False)
-        elif not any(neighbour.is_packed_copy_of(mark) for mark in known):
-            yield Remainder(neighbour, 0, continues=False)
+        elif not any(neighbour.is_packed_copy_of(other) for other in others):
+            packed = next((mark for mark in seen.values() if neighbour.is_packed_copy_of(mark)), None)
+            if packed is None or neighbour.may_go_beyond(packed):  # lines can have come late, before it was packed
+                yield Remainder(neighbour, packed.offset if packed else 0, continues=False)
 
 
 def _open_all(log: Path) -> list[Neighbour]:

@@ -41,7 +41,7 @@ def _page(report: CapacityReport, verdict: Verdict | None, live: Live | None) ->
         judged(verdict, live) if verdict else shown_only(report),
         key_figures(report),
         levers_section(verdict) if verdict else None,
-        checks_section(verdict) if verdict else None,
+        checks_section(verdict, live is not None) if verdict else None,
         pool_section(verdict, start) if start else None,
         memory_section(start) if start else None,
         load_section(start.runtime) if start else None,

@@ -3,7 +3,7 @@
 from kvguard.render.html.hero import outcome_mark
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import place_of
+from kvguard.render.start_facts import WAITED_OUT, place_of
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
 
@@ -11,8 +11,8 @@ _STAGE_NOTES = {Stage.RUNTIME: "load: shown, never gates", Stage.WORKLOAD: "", S
 _ENOUGH = {True: "enough alone", False: "not enough alone", None: ""}
 
 
-def checks_section(verdict: Verdict) -> Markup | None:
-    """Each objective as a row of a table."""
+def checks_section(verdict: Verdict, live: bool) -> Markup | None:
+    """Each objective as a row of a table; `live`: the log is being followed, so what it lacks may still come."""
     if not verdict.checks:
         return None
     titles = ("objective", "outcome", "observed", "asked for", "where")
@@ -23,18 +23,19 @@ def checks_section(verdict: Verdict) -> Markup | None:
         element(
             "table",
             element("thead", head),
-            element("tbody", [_row(check, verdict) for check in verdict.checks]),
+            element("tbody", [_row(check, verdict, live) for check in verdict.checks]),
             class_="checks stacked",
         ),
         aria_labelledby="checks",
     )
 
 
-def _row(check: CheckResult, verdict: Verdict) -> Markup:
+def _row(check: CheckResult, verdict: Verdict, live: bool) -> Markup:
     note = _STAGE_NOTES[check.stage]
     headline = verdict.reasons[0].message if verdict.reasons else ""
+    waits = live and check.outcome is Outcome.UNKNOWN and any(one.code in WAITED_OUT for one in verdict.reasons)
     told = check.outcome is Outcome.PASS or check.reason == headline  # the headline stands at the top of the page
-    said = [] if told else [check.reason, check.remedy]
+    said = [] if told else [check.reason, None if waits else check.remedy]
     name = element(
         "th",
         element("code", check.objective),

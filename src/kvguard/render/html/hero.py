@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment
-from kvguard.render.start_facts import place_of, refusal
+from kvguard.render.start_facts import WAITED_OUT, place_of, refusal
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.startup.report import CapacityReport
 
@@ -82,7 +82,7 @@ def shown_only(report: CapacityReport) -> Markup:
 def _where(reason: Reason, report: CapacityReport, live: Live | None) -> Markup | None:
     place = place_of(reason.place, report)
     texts = [element("span", place, class_="place") if place else None]
-    waits = live is not None and reason.code == "capacity-not-reported"  # that is what a sidecar does by itself
+    waits = live is not None and reason.code in WAITED_OUT
     if reason.remedy and not waits:
         texts += [element("span", element("b", "Do this: "), _sentence(reason.remedy), class_="remedy")]
     return element("p", *texts, class_="why") if any(texts) else None
