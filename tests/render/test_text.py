@@ -62,7 +62,7 @@ def test_a_plain_terminal_gets_ascii_in_the_same_columns(name: str) -> None:
 
 
 def test_a_refused_start_says_what_was_asked_and_what_fits() -> None:
-    page = text.render_verdict(REFUSED, Terminal())
+    page = text.render_verdict(REFUSED, Terminal(verbose=True))
 
     assert "Asked for   131,072 tokens of context\n" in page
     assert "What fits   28,432 tokens in the KV cache\n" in page

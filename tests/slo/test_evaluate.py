@@ -146,7 +146,7 @@ def test_a_pass_says_what_was_met() -> None:
     one = evaluate(report(), slo(min_concurrency=2.5))
     two = evaluate(report(), slo(min_concurrency=2.5, max_weights=15 * GIB))
     assert one.reasons[0].message.startswith("maximum concurrency at 16,384 tokens is 2.50 requests, at least")
-    assert two.reasons[0].message == "all 2 objectives are met"
+    assert two.reasons[0].message == "both objectives are met"
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

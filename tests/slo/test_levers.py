@@ -38,27 +38,72 @@ def the_check(verdict: Verdict) -> CheckResult:
 TWENTY = slo(concurrent_requests=20, workload=Workload(7_500, 1_000, model_config=LLAMA))
 
 
+def with_block_size(verdict: Verdict, asked: Slo, size: int = 16) -> CheckResult:
+    """The check, had the log told its block size."""
+    assert verdict.report.start is not None
+    told = replace(verdict.report, start=replace(verdict.report.start, block_size=size))
+    return the_check(evaluate(told, asked))
+
+
 def test_the_way_to_twenty_takes_two_changes_or_more_cards() -> None:
-    verdict = judged("rag-24gb.log", TWENTY)
-    check = the_check(verdict)
+    check = with_block_size(judged("rag-24gb.log", TWENTY), TWENTY)
     assert str(check.remedy).startswith("no single change meets it at this price, these two do: --kv-cache-dtype fp8 +")
     found = {lever.spelt: lever for lever in check.levers}
-    assert found["--kv-cache-dtype fp8 + --quantization awq (4-bit weights)"].enough
+    assert found["--kv-cache-dtype fp8 + --quantization awq"].enough
     assert found["--tensor-parallel-size 2"].enough
-    assert found["--quantization awq (4-bit weights)"].gives.startswith("13.29 to 14.47 requests")
+    assert found["--data-parallel-size 5"].gives == "20 requests of 8,500 tokens"
+    assert found["--quantization awq"].gives == "13.29 to 14.47 requests of 8,500 tokens"
     assert found["--kv-cache-dtype fp8"].gives == "9.62 requests of 8,500 tokens"
+
+
+def test_a_lever_spans_every_block_size_that_the_check_spans() -> None:
+    check = the_check(judged("rag-24gb.log", TWENTY))
+    fp8 = next(lever for lever in check.levers if lever.spelt == "--kv-cache-dtype fp8")
+    assert (check.low, check.high) == (pytest.approx(319 / 67), pytest.approx(2_559 / 532))
+    assert (fp8.low, fp8.high) == (pytest.approx(639 / 67), pytest.approx(5_119 / 532))
+
+
+@pytest.mark.parametrize("load", [Workload(7_500, 1_000, model_config=LLAMA), Workload(7_500, 1_000, 1_500)])
+@pytest.mark.parametrize("asked", [5, 9, 10, 11, 20])
+def test_a_change_that_is_enough_is_enough_for_the_check_of_the_changed_server(load: Workload, asked: int) -> None:
+    wanted = slo(concurrent_requests=asked, workload=replace(load, uniform_layers=True))
+    before = the_check(judged("rag-24gb.log", wanted))
+    told = (STORY / "rag-24gb.log").read_text().replace("40,960", "81,920").replace("1.25x", "2.50x")
+    guard = Guard(wanted)
+    guard.feed(told.encode())
+    guard.end()
+    after = the_check(guard.verdict)
+    fp8 = [lever for lever in before.levers if lever.spelt == "--kv-cache-dtype fp8"]
+    assert [lever.enough for lever in fp8] == [after.outcome is Outcome.PASS] * len(fp8)
+    assert [(lever.low, lever.high) for lever in fp8] == [pytest.approx((after.low, after.high))] * len(fp8)
+
+
+def test_a_change_that_may_be_enough_is_not_called_either() -> None:
+    open_layers = the_check(judged("rag-24gb.log", slo(concurrent_requests=9, workload=Workload(7_500, 1_000))))
+    fp8 = next(lever for lever in open_layers.levers if lever.spelt == "--kv-cache-dtype fp8")
+    assert (fp8.enough, fp8.figure) == (None, "1.25 to 9.62")
 
 
 def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
     last = the_check(judged("rag-24gb.log", TWENTY)).levers[-1]
-    assert (last.flag, last.enough) == ("--max-model-len", False)
-    assert "the pool stays the same" in last.gives
+    assert (last.spelt, last.enough) == ("--max-model-len 8500", False)
+    assert last.gives == "nothing: the printed concurrency rises, the same requests run"
+    assert last.price == "the pool is not enlarged"
 
 
 def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
     levers = the_check(judged("rag-24gb.log", TWENTY)).levers
     fp8 = next(lever for lever in levers if lever.spelt == "--kv-cache-dtype fp8")
-    assert "if 16-bit now, which the log does not say: the cache" in fp8.price
+    assert fp8.assumes == ("the cache",)
+    assert "if 16-bit now, which the log does not say: the cache" in fp8.whole_price
+
+
+def test_a_scheduler_s_cap_is_the_cheapest_to_raise() -> None:
+    six = slo(concurrent_requests=6, workload=Workload(3_000, 1_000, uniform_layers=True))
+    capped = judged("rag-24gb.log", six).report
+    assert capped.start is not None
+    check = the_check(evaluate(replace(capped, start=replace(capped.start, max_num_seqs=4)), six))
+    assert check.remedy == "--max-num-seqs 6 meets it: 6 requests of 4,000 tokens"
 
 
 def test_a_refused_context_ends_with_what_would_let_it_start() -> None:
@@ -100,8 +145,8 @@ MEASURED = start(
         (slo(min_kv_cache=round(3.7 * GIB)), "--gpu-memory-utilization 0.91", "GiB"),
         (
             slo(max_request_share=0.3, workload=Workload(7_500, 1_000)),
-            "--kv-cache-dtype fp8",
-            "requests of the longest kind",
+            "--gpu-memory-utilization 0.95",
+            "requests of 16,384 tokens",
         ),
     ],
 )
@@ -126,7 +171,9 @@ def test_a_cache_s_bytes_are_not_enlarged_by_what_only_halves_tokens() -> None:
 def test_graphs_that_were_estimated_too_high_are_given_back() -> None:
     memory = replace(MEASURED.memory, cuda_graphs_estimated=3 * GIB, cuda_graphs=GIB)
     levers = the_check(evaluate(report(replace(MEASURED, memory=memory)), slo(min_concurrency=3.5))).levers
-    assert any("set 2.00 GiB aside for CUDA graphs" in lever.price for lever in levers)
+    (graphs,) = [lever for lever in levers if "CUDA graphs" in lever.price]
+    assert graphs.spelt == "--gpu-memory-utilization 0.95"  # 0.983 would give it all back, 0.95 of the card was free
+    assert graphs.price == "none: 2.00 GiB set aside for CUDA graphs stayed unused"
 
 
 def test_engines_share_a_total() -> None:

@@ -64,7 +64,7 @@ def test_what_the_low_end_meets_passes() -> None:
 def test_declared_uniform_layers_settle_it() -> None:
     result = check(rag(block_size=16), asked(4, uniform_layers=True))
     assert (result.outcome, result.observed) == (Outcome.PASS, pytest.approx(2_559 / 532))
-    assert "2,559 usable blocks, 532 a request (blocks of 16)" in result.reason
+    assert "(a request takes 532 of 2,559 usable blocks, in blocks of 16 tokens)" in result.reason
 
 
 def test_an_unknown_block_size_leaves_a_narrow_interval() -> None:
@@ -72,6 +72,7 @@ def test_an_unknown_block_size_leaves_a_narrow_interval() -> None:
     assert result.outcome is Outcome.PASS
     assert (result.low, result.high) == (pytest.approx(319 / 67), pytest.approx(2_559 / 532))
     assert result.observed == pytest.approx(2_559 / 532)
+    assert "532 of 2,559 usable blocks, or 67 of 319 larger ones, in blocks of 16 to 128 tokens" in result.reason
 
 
 def test_twenty_do_not_fit_either_way() -> None:
@@ -83,7 +84,9 @@ def test_an_fp8_cache_and_a_shared_prefix_are_counted_in_whole_blocks() -> None:
     fp8 = replace(RAG, kv_cache_tokens=81_920, max_concurrency=2.5)
     result = check(rag(engines=(fp8,), block_size=16), asked(11, shared_prefix_tokens=1_500, uniform_layers=True))
     assert (result.outcome, result.observed) == (Outcome.PASS, pytest.approx((5_120 - 1 - 93) / (532 - 93)))
-    assert "439 a request and 93 shared by all" in result.reason
+    assert (
+        "a request takes 439 of 5,119 usable blocks beside 93 that all share, in blocks of 16 tokens" in result.reason
+    )
 
 
 def test_a_prefix_is_not_shared_where_prefix_caching_is_off() -> None:

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_wait_flags(parser)
     add_formats_flag(parser)
-    add_output_flags(parser, RENDERERS)
+    add_output_flags(parser, RENDERERS, details=True)
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history"
     )

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -26,10 +27,11 @@ class Destination:
 
     form: str
     path: Path | None
+    verbose: bool = False
 
 
-def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
-    """Add `--format` and `--output`."""
+def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str], *, details: bool = False) -> None:
+    """Add `--format` and `--output`, and `--verbose` where the text has details that it leaves out."""
     group = parser.add_argument_group("output")
     group.add_argument(
         "--format",
@@ -38,6 +40,10 @@ def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str]) -> N
         help=f"{', '.join(forms)}; repeats, one of them without a file (default: text)",
     )
     group.add_argument("--output", type=Path, metavar="FILE", help="where the format without a file goes")
+    if details:
+        group.add_argument(
+            "-v", "--verbose", action="store_true", help="text: every way out, the memory drawn, each engine"
+        )
 
 
 def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[Destination, ...]:
@@ -46,7 +52,8 @@ def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[D
     Raises:
         ConfigError: a format that does not exist, a file named twice, or two formats for stdout.
     """
-    found = [_destination(text, arguments.output, tuple(forms)) for text in arguments.format or ["text"]]
+    verbose = getattr(arguments, "verbose", False)
+    found = [_destination(text, arguments.output, tuple(forms), verbose) for text in arguments.format or ["text"]]
     for index, one in enumerate(found):
         if any(one.path == other.path for other in found[:index]):
             where = "stdout" if one.path is None else str(one.path)
@@ -56,7 +63,7 @@ def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[D
     return tuple(found)
 
 
-def _destination(text: str, output: Path | None, forms: tuple[str, ...]) -> Destination:
+def _destination(text: str, output: Path | None, forms: tuple[str, ...], verbose: bool) -> Destination:
     form, named, file = text.partition("=")
     if form not in forms:
         raise ConfigError(f"--format {form}: no such format; there are {', '.join(forms)}")
@@ -65,7 +72,7 @@ def _destination(text: str, output: Path | None, forms: tuple[str, ...]) -> Dest
     path = Path(file) if named else output
     if path is not None and not path.absolute().parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist: make it first")
-    return Destination(form, path)
+    return Destination(form, path, verbose)
 
 
 def write_reports(
@@ -84,9 +91,10 @@ def write_reports(
     for destination in sorted(found, key=lambda one: one.path is None):
         if destination.path is None:
             stream = page or sys.stdout
-            put(render(destination.form, terminal_of(stream, os.environ)), stream)
+            terminal = replace(terminal_of(stream, os.environ), verbose=destination.verbose)
+            put(render(destination.form, terminal), stream)
         else:
-            write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH)))
+            write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH, verbose=destination.verbose)))
 
 
 def write_file(path: Path, text: str) -> None:

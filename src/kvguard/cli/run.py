@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [objectives and other options] -- COMMAND [ARGUMENT ...]"
     add_wait_flags(parser, follow=False)
     add_formats_flag(parser)
-    add_output_flags(parser, RENDERERS)
+    add_output_flags(parser, RENDERERS, details=True)
     parser.add_argument("--record", type=Path, metavar="FILE", help="append the report, for kvguard history")
     add_objective_flags(parser)
     parser.add_argument("words", nargs="+", metavar="COMMAND", help="the command and its arguments, behind --")

@@ -1,12 +1,13 @@
 """What to change when a target is missed: levers ranked by how little they change, alone or in pairs.
 
 Works on known facts only. With the model's layers every gain is recomputed to the block; without, capacity is taken
-as proportional to the cache's bytes, and where that does not hold the gain is an interval. A lever that cannot be
-computed from the facts is a direction: it has no number.
+as proportional to the cache's bytes, and where that does not hold the gain is an interval. Where the evidence can be
+read in several ways, a gain spans them all. A lever that cannot be computed is a direction: it has no number.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from math import floor
 
@@ -16,6 +17,8 @@ from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import blocks_per_request, max_concurrency, pool_blocks
+from kvguard.kvcache.spelling import AND
+from kvguard.kvcache.uniform import UniformPool
 from kvguard.kvcache.workload import Workload, serve
 from kvguard.units import Interval
 
@@ -29,12 +32,14 @@ class Facts:
 
     `concurrency` is at `max_model_len`; `kv_cache_bytes` may be negative where a start found no room. `free_share` is
     the largest utilisation that the card had room for. With `read` (the model's layers under given flags) and
-    `options` the arithmetic is exact.
+    `options` the arithmetic is exact. Without them `uniform` is the pool as it is if all layers are of one kind, and
+    `one_kind_of_layer` says whether they are.
     """
 
     kv_cache_bytes: Interval | None = None
     concurrency: Interval | None = None
     max_model_len: int | None = None
+    max_num_seqs: int | None = None
     total_bytes: Interval | None = None
     utilization: float | None = None
     free_share: float | None = None
@@ -48,6 +53,7 @@ class Facts:
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1
     one_kind_of_layer: bool = False
+    uniform: UniformPool | None = None
     read: Callable[[Options], ModelLayers] | None = None
     options: Options | None = None
     workload: Workload | None = None
@@ -65,8 +71,9 @@ class Target:
 class Lever:
     """One change, or two that go together.
 
-    `gives` is the target's figure after the change, None for a direction; `meets` says whether both ends meet the
-    target; `cost` orders levers: the smaller, the less of the service is given up.
+    `gives` is the target's figure after the change, None for a direction; `meets` says whether its low end meets the
+    target; `cost` orders levers: the smaller, the less of the service is given up. `price` says it in a few words,
+    `remark` what else is to be known of it.
     """
 
     flag: str
@@ -75,6 +82,7 @@ class Lever:
     price: str
     meets: bool
     cost: int
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,40 @@ class Change:
     cost: int
     apply: Callable[[Facts], Facts]
     factor: Interval = UNCHANGED
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be met, and what is known: once for each reading of the evidence, the most likely first."""
+
+    readings: tuple[Facts, ...]
+    target: Target
+
+    @property
+    def facts(self) -> Facts:
+        """The most likely reading; flags are the same in all."""
+        return self.readings[0]
+
+    def figure(self, apply: Callable[[Facts], Facts], factor: Interval = UNCHANGED) -> Interval | None:
+        """The target's figure after a change, over all readings; None where one of them does not tell."""
+        found = [self._figure_of(facts, apply, factor) for facts in self.readings]
+        known = [figure for figure in found if figure is not None]
+        if len(known) < len(found):
+            return None
+        return Interval(min(figure.low for figure in known), max(figure.high for figure in known))
+
+    def met_by(self, figure: Interval | None) -> bool:
+        """Whether the pessimistic end is enough."""
+        return figure is not None and figure.low >= self.target.requests - 1e-9
+
+    def met_with(self, apply: Callable[[Facts], Facts], factor: Interval = UNCHANGED) -> bool:
+        """Whether a change is enough in every reading."""
+        return all(self.met_by(self._figure_of(facts, apply, factor)) for facts in self.readings)
+
+    def _figure_of(self, facts: Facts, apply: Callable[[Facts], Facts], factor: Interval) -> Interval | None:
+        after = apply(facts)
+        return weigh(after, self.target, _with_bytes(factor, facts.kv_cache_bytes, after.kv_cache_bytes))
 
 
 def weigh(facts: Facts, target: Target, factor: Interval = UNCHANGED) -> Interval | None:
@@ -102,9 +144,7 @@ def weigh(facts: Facts, target: Target, factor: Interval = UNCHANGED) -> Interva
     if facts.concurrency is None or facts.max_model_len is None:
         return None
     at_length = Interval(facts.concurrency.low * factor.low, facts.concurrency.high * factor.high)
-    if not target.of_workload:
-        return at_length
-    return _weigh_workload_by_tokens(facts, at_length)
+    return _weigh_workload_by_log(facts, at_length, factor) if target.of_workload else at_length
 
 
 def _weigh_exactly(facts: Facts, target: Target) -> Interval | None:
@@ -118,9 +158,8 @@ def _weigh_exactly(facts: Facts, target: Target) -> Interval | None:
 def _figure(layout: Layout, facts: Facts, target: Target, kv_cache_bytes: float) -> float:
     blocks, _ = pool_blocks(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages))
     if target.of_workload and facts.workload is not None:
-        service = serve(layout, blocks, facts.workload)
-        held = min(service.concurrency, layout.serving.max_num_seqs)
-        return held if service.limited_by == "request_exceeds_pool" else held * facts.data_parallel_size
+        held = min(serve(layout, blocks, facts.workload).concurrency, layout.serving.max_num_seqs)
+        return _over_engines(held, facts.data_parallel_size)
     figure, length = max_concurrency(layout, blocks) or 0.0, layout.serving.max_model_len
     if check_fit(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages), None) is None:
         return figure
@@ -129,89 +168,106 @@ def _figure(layout: Layout, facts: Facts, target: Target, kv_cache_bytes: float)
 
 def layout_of(facts: Facts) -> Layout | None:
     """The layout of these facts; None where the model is not known, or vLLM refuses the combination."""
-    if facts.read is None or facts.options is None:
-        return None
+    return None if facts.read is None or facts.options is None else _layout(facts.read, facts.options)
+
+
+@lru_cache(maxsize=512)
+def _layout(read: Callable[[Options], ModelLayers], options: Options) -> Layout | None:
+    """One search asks for the same layouts again and again."""
     try:
-        model = facts.read(facts.options)
-        serving, _ = resolve(facts.options, model)
+        model = read(options)
+        serving, _ = resolve(options, model)
         return lay_out(model, serving)
     except ConfigError:
         return None
 
 
-def _weigh_workload_by_tokens(facts: Facts, at_length: Interval) -> Interval | None:
-    """Without the layers: a request costs between one max_model_len request and its share of one."""
-    if facts.workload is None or facts.max_model_len is None or not facts.workload.request_tokens:
+def _over_engines(held: float, engines: int) -> float:
+    """Requests that several engines serve: each as many whole ones as the smallest, for a router balances by number."""
+    return held if engines == 1 else floor(held + 1e-9) * engines
+
+
+def _weigh_workload_by_log(facts: Facts, at_length: Interval, factor: Interval) -> Interval | None:
+    """Without the layers: a request costs between one of max_model_len and what it costs with one kind of layer."""
+    load = facts.workload
+    if load is None or facts.max_model_len is None or not load.request_tokens:
         return None
-    scale = facts.max_model_len / facts.workload.request_tokens
-    low = at_length.low * (scale if facts.one_kind_of_layer or scale < 1 else 1.0)
-    engines = facts.data_parallel_size
-    return Interval(low * engines, at_length.high * max(scale, 1.0 if scale < 1 else scale) * engines)
+    if facts.uniform is None:
+        scale = facts.max_model_len / load.request_tokens
+        growing = Interval(at_length.low * scale, at_length.high * scale)
+    else:
+        pool = facts.uniform.scaled(factor)
+        growing = pool.holds(pool.request(load.stored_tokens, load.shared_prefix_tokens))
+    fixed = growing if facts.one_kind_of_layer else at_length
+    most = facts.max_num_seqs or float("inf")
+    low, high = min(growing.low, fixed.low, most), min(max(growing.high, fixed.high), most)
+    return Interval(_over_engines(low, facts.data_parallel_size), _over_engines(high, facts.data_parallel_size))
 
 
-def rank_levers(facts: Facts, target: Target, changes: Sequence[Change]) -> tuple[Lever, ...]:
+def rank_levers(question: Question, changes: Sequence[Change]) -> tuple[Lever, ...]:
     """The levers for a target, cheapest first: those that meet it alone, then pairs if none does, then the rest.
 
     Args:
-        facts: what is known.
-        target: what is to be met.
+        question: what is to be met, and what is known.
         changes: the candidates, from `changes.py`.
 
     Pairs are looked for where no single lever does it without giving up length or adding cards.
     """
-    singles = [_lever(facts, target, change) for change in changes]
+    singles = [_lever(question, change) for change in changes]
     alone = [lever for lever in singles if lever.meets]
     rest = sorted((lever for lever in singles if not lever.meets), key=_shortfall)
-    met = sorted((*alone, *_pairs_needed(facts, target, changes, alone)), key=lambda lever: lever.cost)
+    met = sorted((*alone, *_pairs_needed(question, changes, alone)), key=lambda lever: lever.cost)
     return (*met, *rest)
 
 
 DIRECTION = 100
 """From this cost on a change is a direction: it has no number and joins no pair."""
+REQUEST_LENGTH = "tokens a request"
+"""Stands for a flag where the load itself is what changes."""
 
 _PAIRS_SHOWN = 3
-_GIVES_UP_LENGTH = ("--max-model-len", "fewer tokens a request")
+_GIVES_UP_LENGTH = ("--max-model-len", REQUEST_LENGTH)
 _MORE_CARDS = ("--tensor-parallel-size", "--data-parallel-size")
 
 
-def _pairs_needed(facts: Facts, target: Target, changes: Sequence[Change], alone: Sequence[Lever]) -> list[Lever]:
+def _pairs_needed(question: Question, changes: Sequence[Change], alone: Sequence[Lever]) -> list[Lever]:
     """Two changes together, where one meets the target only at the price of length or of more cards."""
     if any(lever.flag not in (*_GIVES_UP_LENGTH, *_MORE_CARDS) for lever in alone):
         return []
     joined = [change for change in changes if change.cost < DIRECTION and change.flag not in _GIVES_UP_LENGTH]
-    same_cards = _pairs(facts, target, [change for change in joined if change.flag not in _MORE_CARDS])
+    same_cards = _pairs(question, [change for change in joined if change.flag not in _MORE_CARDS])
     if same_cards or any(lever.flag in _MORE_CARDS for lever in alone):
         return same_cards
-    return _pairs(facts, target, joined)
+    return _pairs(question, joined)
 
 
-def _pairs(facts: Facts, target: Target, changes: Sequence[Change]) -> list[Lever]:
+def _pairs(question: Question, changes: Sequence[Change]) -> list[Lever]:
+    joined = [_joined(*pair) for pair in combinations(changes, 2) if pair[0].flag != pair[1].flag]
     found = []
-    for first, second in combinations(changes, 2):
-        if first.flag == second.flag:
-            continue
-        joined = Change(
-            flag=f"{first.flag} + {second.flag}",
-            value=f"{first.value} + {second.value}",
-            price=f"{first.price}; {second.price}",
-            cost=first.cost + second.cost,
-            apply=lambda known, first=first, second=second: second.apply(first.apply(known)),  # type: ignore[misc]
-            factor=Interval(first.factor.low * second.factor.low, first.factor.high * second.factor.high),
-        )
-        lever = _lever(facts, target, joined)
-        if lever.meets:
-            found.append(lever)
-    return sorted(found, key=lambda lever: lever.cost)[:_PAIRS_SHOWN]
+    for pair in sorted(joined, key=lambda change: change.cost):
+        if question.met_with(pair.apply, pair.factor):
+            found.append(_lever(question, pair))
+        if len(found) == _PAIRS_SHOWN:
+            break
+    return found
 
 
-def _lever(facts: Facts, target: Target, change: Change) -> Lever:
-    if change.cost >= DIRECTION:
-        return Lever(change.flag, change.value, None, change.price, False, change.cost)
-    before = facts.kv_cache_bytes
-    after = change.apply(facts)
-    gives = weigh(after, target, _with_bytes(change.factor, before, after.kv_cache_bytes))
-    meets = gives is not None and (floor(gives.low + 1e-9) if target.of_workload else gives.low) >= target.requests
-    return Lever(change.flag, change.value, gives, change.price, meets, change.cost)
+def _joined(first: Change, second: Change) -> Change:
+    return Change(
+        flag=f"{first.flag}{AND}{second.flag}",
+        value=f"{first.value}{AND}{second.value}",
+        price=f"{first.price}; {second.price}",
+        cost=first.cost + second.cost,
+        apply=lambda known: second.apply(first.apply(known)),
+        factor=Interval(first.factor.low * second.factor.low, first.factor.high * second.factor.high),
+        remark="; ".join(remark for remark in (first.remark, second.remark) if remark),
+    )
+
+
+def _lever(question: Question, change: Change) -> Lever:
+    gives = None if change.cost >= DIRECTION else question.figure(change.apply, change.factor)
+    meets = question.met_by(gives)
+    return Lever(change.flag, change.value, gives, change.price, meets, change.cost, change.remark)
 
 
 def _with_bytes(factor: Interval, before: Interval | None, after: Interval | None) -> Interval:

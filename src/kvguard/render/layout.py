@@ -55,6 +55,8 @@ class Terminal:
     width: int = 100
     color: bool = False
     unicode: bool = True
+    verbose: bool = False
+    """Whether the page goes into the details: memory drawn, every engine, every lever with all that is to be known."""
 
     def paint(self, text: str, tone: Tone) -> str:
         """The text in the tone's colour, where the terminal has any."""

@@ -116,7 +116,7 @@ def _levers(levers: Sequence[Lever]) -> list[str]:
     if not levers:
         return []
     rows = [
-        f"| {escape(lever.spelt)} | {escape(lever.gives)} | {_ENOUGH[lever.enough]} | {escape(lever.price)} |"
+        f"| {escape(lever.spelt)} | {escape(lever.gives)} | {_ENOUGH[lever.enough]} | {escape(lever.whole_price)} |"
         for lever in levers
     ]
     return [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
+from kvguard.render.layout import NO_BREAK, Cell, Terminal, Tone, columns, wrap
 from kvguard.render.memory_parts import PartKind, memory_budget, memory_parts
 from kvguard.startup.report import Start
 from kvguard.units import format_bytes
@@ -40,6 +40,25 @@ def memory_bar(start: Start, terminal: Terminal, indent: str) -> list[str]:
         rows.append([Cell(name, bold), Cell(size, bold, right=True), Cell(" " * blank + drawn, tone)])
     title = [terminal.paint(line, Tone.STRONG) for line in wrap(_title(start), terminal.width)]
     return [*title, *columns(rows, terminal, indent)]
+
+
+def memory_line(start: Start, terminal: Terminal, indent: str) -> list[str]:
+    """The same as an equation: what vLLM may take, and what of it each part took."""
+    parts = [part for part in memory_parts(start) if part.kind is not PartKind.OUTSIDE]
+    if not parts:
+        return []
+    taken = ", ".join(f"{part.name} {_in_gib(part.size)}".replace(" ", NO_BREAK) for part in parts)
+    memory, budget = start.memory, memory_budget(start.memory)
+    utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
+    whole = "GPU memory in GiB"
+    if memory.total_gpu is not None and budget is not None and utilization is not None:
+        whole = f"{whole}, {_in_gib(memory.total_gpu)} × {utilization:g} = {_in_gib(budget)}"
+    return [terminal.paint(line, Tone.QUIET) for line in wrap(f"{whole}: {taken}", terminal.width, indent)]
+
+
+def _in_gib(size: float) -> str:
+    """The size without its unit; one that would read as zero keeps it."""
+    return format_bytes(size).removesuffix(" GiB").replace("-", "−")
 
 
 def staircase(sizes: Sequence[float], width: int) -> list[tuple[int, int]]:

@@ -153,4 +153,11 @@ def _workload(plan: Plan) -> Json | None:
 
 def _lever(lever: Lever) -> Json:
     gives = None if lever.gives is None else {"low": lever.gives.low, "high": lever.gives.high}
-    return {"flag": lever.flag, "value": lever.value, "gives": gives, "price": lever.price, "meets": lever.meets}
+    return {
+        "flag": lever.flag,
+        "value": lever.value,
+        "gives": gives,
+        "price": lever.price,
+        "remark": lever.remark or None,
+        "meets": lever.meets,
+    }

@@ -8,6 +8,7 @@ from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Lever, Target
 from kvguard.kvcache.plan import End, Plan
+from kvguard.kvcache.spelling import AND, spelt
 from kvguard.kvcache.workload import request_blocks
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.units import Interval, format_bytes
@@ -184,15 +185,13 @@ def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Termina
     single = any(lever.meets and " + " not in lever.flag for lever in levers)
     lines.append("What to change:" if single else "No single lever does; what to change:")
     for lever in levers:
-        lines += wrap(f"{_lever(lever)}. Price: {lever.price}", page.width, "  ", "    ")
+        price = "; ".join(text for text in (lever.price, lever.remark) if text)
+        lines += wrap(f"{_lever(lever)}. Price: {price}", page.width, "  ", "    ")
     return lines
 
 
 def _lever(lever: Lever) -> str:
-    pieces = [
-        f"{flag} {value}".strip() for flag, value in zip(lever.flag.split(" + "), lever.value.split(" + "), strict=True)
-    ]
-    named = " and ".join(pieces)
+    named = spelt(lever.flag, lever.value).replace(AND, " and ")
     if lever.gives is None:
         return f"- {named}: helps, by how much the facts do not say"
     gives = _range(lever.gives.low, lever.gives.high, "{:,.2f}")

@@ -1,6 +1,6 @@
 """The report a person reads in a terminal: the verdict, each objective, where the memory went, what to do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from kvguard.render.figures import (
@@ -12,12 +12,13 @@ from kvguard.render.figures import (
 )
 from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, columns, cut, wrap
 from kvguard.render.log_text import shown
-from kvguard.render.memory_bar import memory_bar
+from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
 from kvguard.render.start_facts import identity, origin_line, place_of, refusal
+from kvguard.render.text_levers import levers_section
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
-from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Verdict
-from kvguard.startup.report import CapacityReport
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
+from kvguard.startup.report import CapacityReport, Start
 
 OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
     {
@@ -43,17 +44,16 @@ LONGEST_REASON = 1000
 
 
 def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
-    """The page of a judged start."""
+    """The page of a judged start: why, and what to do. What only helps to understand it comes with `verbose`."""
     report = verdict.report
-    sections = [
-        _headline(verdict, terminal),
-        *_what_it_was(report, terminal),
-        _objectives(verdict, terminal),
-        *_figures(report, terminal),
-        _warnings([warning for warning in verdict.warnings if not _is_told(warning, verdict)], report, terminal),
-        _levers(verdict.levers, terminal),
-    ]
-    return _page(sections, terminal)
+    what = [*_headline(verdict, terminal), *_what_it_was(report, terminal)]
+    start, details = report.start, []
+    if start is not None and terminal.verbose:
+        details = [_refused(start, terminal), memory_bar(start, terminal, INDENT), engines_section(start, terminal)]
+    elif start is not None and verdict.outcome is not Outcome.PASS:
+        what += memory_line(start, terminal, INDENT)
+    what += _warnings([warning for warning in verdict.warnings if not _is_told(warning, verdict)], report, terminal)
+    return _page([what, _objectives(verdict, terminal), *details, levers_section(verdict, terminal)], terminal)
 
 
 def render_report(report: CapacityReport, terminal: Terminal) -> str:
@@ -64,12 +64,16 @@ def render_report(report: CapacityReport, terminal: Terminal) -> str:
         for warning in (start.warnings if start else ())
     ]
     sections = [
-        *_what_it_was(report, terminal),
-        capacity_section(start, terminal) if start else ["No start of a vLLM server in this log."],
-        *_figures(report, terminal),
+        _what_it_was(report, terminal),
+        *(
+            [_refused(start, terminal), capacity_section(start, terminal)]
+            if start
+            else [["No start of a vLLM server in this log."]]
+        ),
+        *([memory_bar(start, terminal, INDENT), engines_section(start, terminal)] if start else []),
         starts_section(report, terminal),
         probes_section(start, terminal) if start else [],
-        _warnings(warnings, report, terminal),
+        _warnings(warnings, report, terminal, "Warnings"),
     ]
     return _page(sections, terminal)
 
@@ -83,31 +87,54 @@ def _page(sections: Sequence[Sequence[str]], terminal: Terminal) -> str:
 
 
 def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
-    """The outcome and why, then what no objective's own line says below."""
+    """The outcome and why, then the reasons that no objective's own line below says."""
     word, _, tone = OUTCOME_TONES[verdict.outcome]
     hang = " " * (len(word) + 2)
-    told = {check.reason for check in verdict.checks}
+    of_checks = {check.reason: check for check in verdict.checks}
     lines: list[str] = []
     for reason in verdict.reasons:
-        if lines and reason.message in told:
+        check = of_checks.get(reason.message)
+        if lines and check is not None:
             continue
-        text = shown(reason.message, LONGEST_REASON) + _in_brackets(place_of(reason.place, verdict.report))
+        text = reason.message if check is None else check.finding
+        text = shown(text, LONGEST_REASON) + _in_brackets(place_of(reason.place, verdict.report))
         lines += wrap(text, terminal.width, hang if lines else f"{word}  ", hang)
-        if reason.remedy and reason.message not in told:
-            lines += wrap(shown(reason.remedy, LONGEST_REASON), terminal.width, f"{hang}→ ", f"{hang}  ")
+        if check is None:
+            lines += _arrow(reason.remedy, hang, terminal)
+        else:
+            lines += [*_noted(check, {text}, hang, terminal), *_arrow(_advice(check, verdict), hang, terminal)]
     first = lines[0] if lines else word
     return [terminal.paint(word, tone) + first[len(word) :], *lines[1:]]
 
 
-def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
-    start = report.start
-    lines = wrap(origin_line(report).replace("line ", f"line{NO_BREAK}"), terminal.width, INDENT)
-    if start is not None and (facts := identity(start)):
-        lines = wrap(" · ".join(facts), terminal.width, INDENT) + lines
-    refused = [
-        line for row in (refusal(start.failure) if start and start.failure else ()) for line in _pair(row, terminal)
-    ]
-    return [[terminal.paint(line, Tone.QUIET) for line in lines], refused]
+def _noted(check: CheckResult, told: Set[str], indent: str, terminal: Terminal) -> list[str]:
+    """How a figure came about, or why it is not known, unless that is told already."""
+    if check.note is None or any(check.note in text for text in told):
+        return []
+    return wrap(shown(check.note), terminal.width, indent)
+
+
+def _advice(check: CheckResult, verdict: Verdict) -> str | None:
+    """What to do about a check; where the levers below are its own, they say it."""
+    if check.outcome is Outcome.PASS:
+        return None
+    return check.settles if verdict.levers and set(verdict.levers) <= set(check.levers) else check.remedy
+
+
+def _arrow(remedy: str | None, indent: str, terminal: Terminal) -> list[str]:
+    return wrap(shown(remedy, LONGEST_REASON), terminal.width, f"{indent}→ ", f"{indent}  ") if remedy else []
+
+
+def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[str]:
+    what = identity(report.start) if report.start else []
+    facts = [origin_line(report).replace("line ", f"line{NO_BREAK}"), *(fact.replace(" ", NO_BREAK) for fact in what)]
+    lines = wrap(" · ".join(facts), terminal.width, INDENT)
+    return [terminal.paint(line, Tone.QUIET) for line in lines]
+
+
+def _refused(start: Start, terminal: Terminal) -> list[str]:
+    """What a failed start asked for and what fits, row by row."""
+    return [line for row in (refusal(start.failure) if start.failure else ()) for line in _pair(row, terminal)]
 
 
 def _pair(row: tuple[str, str], terminal: Terminal) -> list[str]:
@@ -116,19 +143,21 @@ def _pair(row: tuple[str, str], terminal: Terminal) -> list[str]:
 
 
 def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
-    if not verdict.checks:
-        return []
-    rows = [_objective_row(check, verdict.report) for check in verdict.checks]
-    drawn = columns(rows, terminal, INDENT)
-    lines = [terminal.paint("Objectives", Tone.STRONG)]
+    """Each objective on a line; none where the headline has said the only one."""
     headline = verdict.reasons[0].message if verdict.reasons else ""
-    advised = {reason.remedy for reason in verdict.reasons if reason.message not in {c.reason for c in verdict.checks}}
+    if not verdict.checks or [check.reason for check in verdict.checks] == [headline]:
+        return []
+    drawn = columns([_objective_row(check, verdict.report) for check in verdict.checks], terminal, INDENT)
+    lines = [terminal.paint("Objectives", Tone.STRONG)]
+    advised = {reason.remedy for reason in verdict.reasons if reason.message == headline}
+    told = {reason.message for reason in verdict.reasons} - {check.reason for check in verdict.checks}
     for line, check in zip(drawn, verdict.checks, strict=True):
         lines.append(line)
         if check.outcome is not Outcome.PASS and check.reason != headline:
-            lines += wrap(shown(check.reason), terminal.width, INDENT * 3)
-        if check.outcome is not Outcome.PASS and check.remedy and check.remedy not in advised:
-            lines += wrap(shown(check.remedy), terminal.width, INDENT * 2 + "→ ", INDENT * 3)
+            lines += _noted(check, told, INDENT * 3, terminal)
+            advice = _advice(check, verdict)
+            lines += [] if advice in advised else _arrow(advice, INDENT * 2, terminal)
+            advised.add(advice)
     return lines
 
 
@@ -146,21 +175,16 @@ def _objective_row(check: CheckResult, report: CapacityReport) -> list[Cell]:
     ]
 
 
-def _figures(report: CapacityReport, terminal: Terminal) -> list[list[str]]:
-    start = report.start
-    if start is None:
-        return []
-    return [memory_bar(start, terminal, INDENT), engines_section(start, terminal)]
-
-
-def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, terminal: Terminal) -> list[str]:
+def _warnings(
+    warnings: Sequence[JudgedWarning], report: CapacityReport, terminal: Terminal, title: str | None = None
+) -> list[str]:
     visible = [warning for warning in warnings if warning.severity is not Severity.IGNORE]
-    if not visible:
-        return []
-    lines = [terminal.paint("Warnings", Tone.STRONG)]
+    lines = [terminal.paint(title, Tone.STRONG)] if title and visible else []
     for warning in visible:
         mark, tone = SEVERITY_TONES[warning.severity]
-        text = shown(f"{warning.code}: {warning.message}") + _in_brackets(place_of(warning.place, report))
+        # the code is what the SLO would name; a note changes nothing anyway
+        code = "" if warning.severity is Severity.NOTE and not terminal.verbose else f"{warning.code}: "
+        text = shown(f"{code}{warning.message}") + _in_brackets(place_of(warning.place, report))
         wrapped = wrap(text, terminal.width, f"{INDENT}{mark} ", INDENT * 2)
         lines += [INDENT + terminal.paint(mark, tone) + wrapped[0][len(INDENT) + len(mark) :], *wrapped[1:]]
     return lines
@@ -169,32 +193,6 @@ def _warnings(warnings: Sequence[JudgedWarning], report: CapacityReport, termina
 def _is_told(warning: JudgedWarning, verdict: Verdict) -> bool:
     """Whether the headline says it already: a warning that fails a verdict is a reason as well."""
     return any(warning.message == reason.message for reason in verdict.reasons)
-
-
-def _levers(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
-    if not levers:
-        return []
-    flags = [shown(lever.spelt, 60) for lever in levers]
-    margin = min(max(map(len, flags)), max(terminal.width * 2 // 5, 16)) + 2 + len(INDENT)
-    lines = [terminal.paint("What would help", Tone.STRONG)]
-    for flag, lever in zip(flags, levers, strict=True):
-        gives = wrap(_sentence(shown(lever.gives)) + LEVER_WORDS[lever.enough], terminal.width, " " * margin)
-        beside = len(INDENT + flag) < margin - 1
-        begin = INDENT + terminal.paint(flag, Tone.ACCENT)
-        lines += [begin + gives[0][len(INDENT + flag) :], *gives[1:]] if beside else [begin, *gives]
-        price = wrap(f"Price: {_sentence(shown(lever.price))}", terminal.width, " " * margin)
-        lines += [terminal.paint(line, Tone.QUIET) for line in price]
-    return lines
-
-
-LEVER_WORDS: Mapping[bool | None, str] = MappingProxyType(
-    {True: " Enough alone.", False: " Not enough alone.", None: ""}
-)
-"""What is said of a change that does, does not, or may not meet the target by itself."""
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "…")) else text + "."
 
 
 def _in_brackets(text: str) -> str:

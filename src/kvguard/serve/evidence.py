@@ -53,7 +53,7 @@ def termination_message(verdict: Verdict) -> bytes:
     start = verdict.report.start
     lines = [f"kvguard: {verdict.outcome}: {reason.message}" for reason in verdict.reasons]
     lines += [f"do this: {reason.remedy}" for reason in verdict.reasons if reason.remedy]
-    lines += [f"{lever.flag} {lever.value or ''}: {lever.gives}" for lever in verdict.levers]
+    lines += [f"{lever.spelt}: {lever.gives}" for lever in verdict.levers]
     if start is not None and start.failure is not None:
         document = verdict_document(verdict)["start"]["failure"]
         lines.append(json.dumps({key: value for key, value in document.items() if value is not None}))

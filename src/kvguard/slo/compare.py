@@ -14,12 +14,12 @@ _SAME_DTYPE: Mapping[str, str] = MappingProxyType({"fp8": "fp8_e4m3"})
 
 _PHRASES: Mapping[tuple[Bound, Outcome], str] = MappingProxyType(
     {
-        (Bound.AT_LEAST, Outcome.PASS): "{subject} is {observed}, at least the {target} asked for",
-        (Bound.AT_LEAST, Outcome.FAIL): "{subject} is {observed}, below the {target} asked for",
-        (Bound.AT_MOST, Outcome.PASS): "{subject} is {observed}, within the {target} allowed",
-        (Bound.AT_MOST, Outcome.FAIL): "{subject} is {observed}, above the {target} allowed",
-        (Bound.EQUAL, Outcome.PASS): "{subject} is {observed}, as expected",
-        (Bound.EQUAL, Outcome.FAIL): "{subject} is {observed}, not the {target} expected",
+        (Bound.AT_LEAST, Outcome.PASS): "at least the {target} asked for",
+        (Bound.AT_LEAST, Outcome.FAIL): "below the {target} asked for",
+        (Bound.AT_MOST, Outcome.PASS): "within the {target} allowed",
+        (Bound.AT_MOST, Outcome.FAIL): "above the {target} allowed",
+        (Bound.EQUAL, Outcome.PASS): "as expected",
+        (Bound.EQUAL, Outcome.FAIL): "not the {target} expected",
     }
 )
 
@@ -39,9 +39,11 @@ def judge(objective: Objective, observation: Observation) -> CheckResult:
         target=objective.target,
         outcome=outcome,
         reason=_reason(objective, observation, outcome),
-        remedy=observation.remedy,
+        remedy=observation.settles,
         place=observation.place,
         severity=objective.severity,
+        note=observation.missing or observation.note,
+        settles=observation.settles,
     )
 
 
@@ -111,19 +113,25 @@ def _reason(objective: Objective, observation: Observation, outcome: Outcome) ->
 def _interval_reason(objective: Objective, observation: Observation, interval: Interval, outcome: Outcome) -> str:
     unit = objective.kind.unit
     low, high = format_apart(interval.low, interval.high, unit)
-    between = f"between {low.removesuffix(f' {unit}')} and {high}"
+    found = f"{low.removesuffix(f' {unit}')} to {high}"
     if outcome is Outcome.UNKNOWN:
         target = format_quantity(objective.target, unit)
-        return f"{observation.subject} is {between}, so that it cannot be told whether it meets {target}"
+        return f"{_said(objective, observation, found)}: whether that meets {target} cannot be told"
     target = format_apart(_worst_end(objective, interval), objective.target, unit)[1]
-    sentence = _sentence(objective, observation, outcome, between, target)
+    sentence = _sentence(objective, observation, outcome, found, target)
     return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence
 
 
 def _sentence(objective: Objective, observation: Observation, outcome: Outcome, observed: str, target: str) -> str:
-    """What was found and what was asked; a counted thing is named once."""
+    """What was found and what was asked."""
+    asked = _PHRASES[objective.kind.bound, outcome].format(target=target.removesuffix(f" {objective.kind.unit}"))
+    return f"{_said(objective, observation, observed)}, {asked}"
+
+
+def _said(objective: Objective, observation: Observation, observed: str) -> str:
+    """What was found; a counted thing is named once."""
     subject, unit = observation.subject, f" {objective.kind.unit}"
-    named = objective.kind.unit and objective.kind.unit in subject
+    named = objective.kind.unit and objective.kind.unit in f"{subject} {observation.says}"
     shown = observed.removesuffix(unit).removesuffix(unit.removesuffix("s")) if named else observed
-    phrase = _PHRASES[objective.kind.bound, outcome]
-    return phrase.format(subject=subject, observed=shown, target=target.removesuffix(unit))
+    says = observation.says.replace("requests", "request", 1) if shown == "1" else observation.says
+    return says.format(subject=subject, observed=shown)

@@ -85,6 +85,7 @@ def _require_ready(report: CapacityReport) -> CheckResult:
         reason=reason,
         remedy=None if known else _WAIT,
         place=None if start is None else start.lines.get("ready"),
+        note=reason,
     )
 
 
@@ -119,6 +120,7 @@ def _ready_within(report: CapacityReport, limit: float, now: float | None) -> Ch
         reason=why,
         remedy=_WAIT if outcome is Outcome.UNKNOWN and not ended else None,
         place=None if start is None else start.lines.get("ready"),
+        note=why,
     )
 
 

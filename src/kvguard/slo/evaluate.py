@@ -252,4 +252,5 @@ def _met(checks: tuple[CheckResult, ...]) -> Reason:
         return Reason("capacity-reported", "the start has reported its capacity; no objective was set")
     if len(checks) == 1:
         return Reason("objectives-met", checks[0].reason, checks[0].place)
-    return Reason("objectives-met", f"all {len(checks)} objectives are met")
+    every = "both" if len(checks) == 2 else f"all {len(checks)}"
+    return Reason("objectives-met", f"{every} objectives are met")

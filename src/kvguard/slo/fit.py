@@ -1,5 +1,9 @@
 """How many requests of one length one engine holds: the answer's type, and the words that it is told in."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from math import floor
+
 from kvguard.frozen import dataclass
 from kvguard.units import Interval, format_count
 
@@ -28,17 +32,28 @@ class Fit:
     """The single figure that most likely holds, where the interval is wide for a small reason."""
     layers_open: bool = False
     """Whether the two ends differ because the kinds of layers are not known: then the low end is the judge."""
-    usable_blocks: float | None = None
-    request_blocks: int | None = None
-    """Blocks of one request; whole ones, summed over the groups."""
 
-    @property
-    def figure(self) -> float:
-        """One figure for a sentence: the best, or the low end."""
-        return self.interval.low if self.best is None else self.best
+
+def spanned(fits: Sequence[Fit], counted: str) -> Fit | None:
+    """One fit over all that the evidence may mean, told as the first, which is the most likely; `None` of none.
+
+    Args:
+        fits: the most likely first.
+        counted: by what the blocks are counted, in words.
+    """
+    if not fits:
+        return None
+    first, worst = fits[0], min(fits, key=lambda fit: fit.interval.low)
+    interval = Interval(worst.interval.low, max(fit.interval.high for fit in fits))
+    how = first.how if worst.how == first.how else f"{first.how}, or {worst.how.replace(_BLOCKS, ' larger ones')}"
+    best = None if interval.is_exact else first.interval.low
+    return replace(first, interval=interval, how=f"a request takes {how}, {counted}", best=best)
+
+
+_BLOCKS = " usable blocks"
 
 
 def in_blocks(usable: float, each: int, shared: int) -> str:
-    """ "2,559 usable blocks, 532 a request", with what a shared prefix saves."""
-    prefix = f" and {format_count(shared)} shared by all" if shared else ""
-    return f"{format_count(usable)} usable blocks, {format_count(each)} a request{prefix}"
+    """ "532 of 2,559 usable blocks", with what a shared prefix takes once."""
+    prefix = f" beside {format_count(shared)} that all share" if shared else ""
+    return f"{format_count(each)} of {format_count(floor(usable))}{_BLOCKS}{prefix}"

@@ -2,8 +2,9 @@
 
 from math import ceil, floor
 
+from kvguard.kvcache.uniform import UniformPool
 from kvguard.slo.exactness import exact_concurrency
-from kvguard.slo.fit import Fit, Request, in_blocks
+from kvguard.slo.fit import Fit, Request, in_blocks, spanned
 from kvguard.slo.layer_evidence import block_sizes, is_hybrid, one_kind_because
 from kvguard.startup.report import Capacity, Start, TokenFigure
 from kvguard.units import Interval, format_count
@@ -29,30 +30,23 @@ def fit_by_log(start: Start, engine: Capacity, request: Request, uniform: bool) 
     return _open(start, engine, request, by_tokens)
 
 
+def uniform_pools(start: Start, engine: Capacity) -> tuple[UniformPool, ...]:
+    """The engine's pool if all layers are of one kind: once for each block size that the log allows."""
+    sharing = _shares_prefixes(start)
+    sizes = block_sizes(start, engine)
+    return tuple(UniformPool(blocks, size, sharing) for size in sizes if (blocks := _blocks(engine, size)) is not None)
+
+
 def _one_kind(start: Start, engine: Capacity, request: Request) -> Fit | None:
-    found = [(blocks, size) for size in block_sizes(start, engine) if (blocks := _blocks(engine, size)) is not None]
-    if not found:
-        return None
-    fits = [_in_whole_blocks(blocks, size, request, _shares_prefixes(start)) for blocks, size in found]
-    low, high = min(fit.interval.low for fit in fits), max(fit.interval.high for fit in fits)
-    first = fits[0]
-    return Fit(
-        Interval(low, high),
-        first.how,
-        best=None if low == high else first.interval.low,
-        usable_blocks=first.usable_blocks,
-        request_blocks=first.request_blocks,
-    )
+    pools = uniform_pools(start, engine)
+    sizes = [format_count(pool.block_size) for pool in pools]
+    counted = f"in blocks of {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))} tokens" if sizes else ""
+    return spanned([_in_whole_blocks(pool, request) for pool in pools], counted)
 
 
-def _in_whole_blocks(blocks: Interval, size: int, request: Request, sharing: bool) -> Fit:
-    each = ceil(request.stored_tokens / size)
-    shared = min(floor(request.shared_prefix_tokens / size), each) if sharing else 0
-    usable = Interval(max(blocks.low - 1, 0), max(blocks.high - 1, 0))
-    added = max(each - shared, 1)
-    fits = Interval(max(usable.low - shared, 0) / added, max(usable.high - shared, 0) / added)
-    how = in_blocks(floor(usable.low), added, shared) + f" (blocks of {format_count(size)})"
-    return Fit(fits, how, usable_blocks=usable.low, request_blocks=each)
+def _in_whole_blocks(pool: UniformPool, request: Request) -> Fit:
+    need = pool.request(request.stored_tokens, request.shared_prefix_tokens)
+    return Fit(pool.holds(need), in_blocks(pool.usable.low, need.added, need.shared))
 
 
 def _blocks(engine: Capacity, size: int) -> Interval | None:
@@ -86,7 +80,7 @@ def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | Non
         how = f"{least}, at most {format_count(growing, 1)}: the log shows several kinds of layers"
         return Fit(Interval(low, max(low, growing)), how, layers_open=True)
     most = format_count(growing, 1)
-    how = f"one kind of layer: {most}; {least}; --model-config or workload.layers: uniform settles it"
+    how = f"one kind of layer: {most}; {least}"
     return Fit(Interval(low, max(low, growing)), how, layers_open=True)
 
 

@@ -15,7 +15,7 @@ from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import describe_pool
 from kvguard.kvcache.workload import Workload, serve
-from kvguard.slo.fit import Fit, Request, in_blocks
+from kvguard.slo.fit import Fit, Request, in_blocks, spanned
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.told_options import in_flight_options, possible_options
 from kvguard.startup.report import Capacity, Start
@@ -93,26 +93,17 @@ def _explained(model: ServedModel, options: tuple[Options, ...], figures: Figure
 def fit_by_model(explained: tuple[Explained, ...], request: Request) -> Fit:
     """Requests of that length on an engine whose pool is explained: exact but for what the log leaves open."""
     load = Workload(request.tokens, 0, request.shared_prefix_tokens)
-    fits = [_fit(one, load) for one in explained]
-    low, high = min(fit.interval.low for fit in fits), max(fit.interval.high for fit in fits)
-    first = fits[0]
-    return Fit(
-        Interval(low, high),
-        first.how,
-        best=None if low == high else first.interval.low,
-        usable_blocks=first.usable_blocks,
-        request_blocks=first.request_blocks,
-    )
+    groups = len(explained[0].layout.groups)
+    counted = "by config.json" if groups == 1 else f"by config.json: {groups} groups of layers"
+    found = spanned([_fit(one, load) for one in explained], counted)
+    assert found is not None, "no layout explains the log: the log alone counts"
+    return found
 
 
 def _fit(explained: Explained, load: Workload) -> Fit:
     low, high = (serve(explained.layout, floor(end), load) for end in (explained.blocks.low, explained.blocks.high))
-    usable = explained.blocks.low - 1
-    groups = len(explained.layout.groups)
-    layers = "one kind of layer" if groups == 1 else f"{groups} groups of layers"
-    how = f"{in_blocks(usable, low.blocks.each, low.blocks.shared)}, by the model's config ({layers})"
-    each = low.blocks.each + low.blocks.shared
-    return Fit(Interval(low.concurrency, high.concurrency), how, usable_blocks=usable, request_blocks=each)
+    how = in_blocks(explained.blocks.low - 1, low.blocks.each, low.blocks.shared)
+    return Fit(Interval(low.concurrency, high.concurrency), how)
 
 
 def _blocks(layout: Layout, figures: Figures) -> Interval | None:

@@ -1,6 +1,7 @@
-"""What a report tells the search for levers: measured bytes, flags, and the model's layers where they are known."""
+"""What a report tells the search for levers: measured bytes, flags, and the model's layers as far as they are known."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import floor
 from types import MappingProxyType
 from typing import Any
@@ -10,8 +11,9 @@ from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.slo.exactness import exact_concurrency
+from kvguard.slo.fit_by_log import uniform_pools
 from kvguard.slo.fit_by_model import Explained
-from kvguard.slo.layer_evidence import one_kind_because
+from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.served_model import ServedModel
@@ -21,42 +23,61 @@ from kvguard.units import GIB, Interval
 _HALF_DIGIT = 0.005 * GIB
 """Half of the last place of a figure in GiB with two decimals: what a memory part's line hides."""
 _GIVEN_DEFAULT = "auto"
+_NO_CAP = 1 << 20
+"""Sequences that no scheduler is asked to run at once."""
 
-ASSUMED: Mapping[str, str] = MappingProxyType({"--kv-cache-dtype": "the cache", "--quantization": "the weights"})
-"""What a lever takes to be 16-bit now where the log is silent, by its flag."""
-
-
-def facts_of(start: Start, pools: Pools | None, workload: Workload | None) -> Facts:
-    """The facts of the weakest engine; of a refused start those of the refusal."""
-    engine = start.capacity.weakest
-    facts: dict[str, Any] = {
-        "kv_cache_bytes": _kv_cache(start, engine),
-        "concurrency": _concurrency(start, engine),
-        "max_model_len": engine.max_model_len or start.max_model_len or _refused_length(start),
-        "total_bytes": _printed(start.memory.total_gpu),
-        "utilization": _utilization(start),
-        "free_share": _free_share(start),
-        "weights_bytes": _printed(engine.weights_bytes or start.memory.weights),
-        "quantized": start.quantization is not None,
-        "activation_peak_bytes": _printed(start.memory.activation_peak),
-        "graph_bytes": _printed(start.memory.cuda_graphs),
-        "graph_estimate_gap_bytes": _graph_gap(start),
-        "kv_cache_dtype": start.kv_cache_dtype or _GIVEN_DEFAULT,
-        "tensor_parallel_size": start.tensor_parallel_size or 1,
-        "data_parallel_size": max(start.capacity.engines, 1),
-        "one_kind_of_layer": _one_kind(start, engine, workload),
-        "workload": None if workload is None else _load(workload),
+_TAKEN_AS_16_BIT: Mapping[str, tuple[str, Callable[[Start], bool]]] = MappingProxyType(
+    {
+        "--kv-cache-dtype": ("the cache", lambda start: start.kv_cache_dtype is None),
+        "--quantization": ("the weights", lambda start: start.generation is None),  # the config's line names both
     }
+)
+"""What a lever takes to be 16-bit now, by its flag, and whether the log is silent on it."""
+
+
+def readings_of(start: Start, pools: Pools | None, workload: Workload | None) -> tuple[Facts, ...]:
+    """The facts of the weakest engine, of a refused start those of the refusal: once for each reading of the log.
+
+    A log that does not tell the block size, or the version, may mean several pools: a lever must do in all of them,
+    as the check spans them all.
+    """
+    engine = start.capacity.weakest
+    measured = _measured(start, engine, workload)
     explained = () if pools is None else pools.explained[pools.engines.index(_weakest(pools, engine))]
     if explained and workload is not None and workload.model_config is not None:
-        facts.update(_of_model(explained[0], workload.model_config, facts["weights_bytes"]))
-    return Facts(**facts)
+        config = workload.model_config
+        return tuple(replace(measured, **_of_model(one, config, measured)) for one in explained)
+    if workload is None or is_hybrid(start, engine):
+        return (measured,)
+    return tuple(replace(measured, uniform=pool) for pool in uniform_pools(start, engine)) or (measured,)
 
 
-def silent_on(start: Start) -> tuple[str, ...]:
-    """Flags whose present value the log does not tell, so that their levers assume vLLM's default."""
-    silent = (("--kv-cache-dtype", start.kv_cache_dtype is None), ("--quantization", start.generation is None))
-    return tuple(flag for flag, unknown in silent if unknown)
+def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Facts:
+    return Facts(
+        kv_cache_bytes=_kv_cache(start, engine),
+        concurrency=_concurrency(start, engine),
+        max_model_len=engine.max_model_len or start.max_model_len or _refused_length(start),
+        max_num_seqs=start.max_num_seqs,
+        total_bytes=_printed(start.memory.total_gpu),
+        utilization=_utilization(start),
+        free_share=_free_share(start),
+        weights_bytes=_printed(engine.weights_bytes or start.memory.weights),
+        quantized=start.quantization is not None,
+        activation_peak_bytes=_printed(start.memory.activation_peak),
+        graph_bytes=_printed(start.memory.cuda_graphs),
+        graph_estimate_gap_bytes=_graph_gap(start),
+        kv_cache_dtype=start.kv_cache_dtype or _GIVEN_DEFAULT,
+        tensor_parallel_size=start.tensor_parallel_size or 1,
+        data_parallel_size=max(start.capacity.engines, 1),
+        one_kind_of_layer=_one_kind(start, engine, workload),
+        workload=None if workload is None else _load(workload),
+    )
+
+
+def assumed_by(flags: Iterable[str], start: Start) -> tuple[str, ...]:
+    """What a lever of these flags takes to be 16-bit now, since the log does not say."""
+    found = (_TAKEN_AS_16_BIT[flag] for flag in flags if flag in _TAKEN_AS_16_BIT)
+    return tuple(what for what, silent in found if silent(start))
 
 
 def _weakest(pools: Pools, engine: Capacity) -> Capacity:
@@ -67,21 +88,23 @@ def _load(workload: Workload) -> load.Workload:
     return load.Workload(workload.prompt_tokens, workload.output_tokens, workload.shared_prefix_tokens)
 
 
-def _of_model(explained: Explained, config: Mapping[str, object], weights: Interval | None) -> dict[str, Any]:
+def _of_model(explained: Explained, config: Mapping[str, object], measured: Facts) -> dict[str, Any]:
     """What the model's layers add: exact bytes of the pool, and the weights where no line tells them."""
     model, layout = ServedModel.of(config), explained.layout
     parsed = model.config
-    quantized = declared_method(parsed) in QUANTIZED_BITS
+    quantized = measured.quantized or declared_method(parsed) in QUANTIZED_BITS
     page = layout.bytes_per_block
+    # a cap that the log does not tell is none, as for the check
+    options = replace(explained.options, max_num_seqs=measured.max_num_seqs or _NO_CAP)
     found: dict[str, Any] = {
         "read": model,
-        "options": explained.options,
+        "options": options,
         "one_kind_of_layer": len(layout.groups) == 1,
         "kv_cache_bytes": Interval(explained.blocks.low * page, explained.blocks.high * page),
         "quantized": quantized,
     }
     try:
-        if weights is None:
+        if measured.weights_bytes is None:
             found["weights_bytes"] = estimate_weights(parsed, layout.model, layout.serving, None)
         if not quantized:
             found["quantized_weights_bytes"] = estimate_weights(parsed, layout.model, layout.serving, "awq")

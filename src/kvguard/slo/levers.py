@@ -8,17 +8,18 @@ from types import MappingProxyType
 from kvguard.kvcache import changes
 from kvguard.kvcache import levers as arithmetic
 from kvguard.kvcache.levers import Facts, Target
-from kvguard.slo.lever_facts import ASSUMED, facts_of, silent_on
+from kvguard.kvcache.spelling import AND
+from kvguard.slo.lever_facts import assumed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckResult, Lever
 from kvguard.startup.report import FailureKind, Start
-from kvguard.units import Interval, format_bytes, format_count, format_quantity
+from kvguard.units import format_count
 
-_SHOWN = 10
+_MOST = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
-_PAGE, _PAGE_SOLVED, _PAGE_REFUSED, _PAGE_ENOUGH = 5, 2, 6, 2
-"""Levers of the verdict itself: of a miss, of one that some meet, of a refused start; and how many may be enough."""
+_PAGE, _PAGE_SOLVED, _PAGE_REFUSED = 4, 2, 6
+"""Levers of the verdict itself: of a miss, of one that some meet, of a refused start."""
 _MEMORY_FAILURES = (FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMORY)
 _LENGTH = "--max-model-len"
 _ONLY_BYTES = (
@@ -30,9 +31,13 @@ _ONLY_BYTES = (
     "--max-num-seqs",
 )
 
+Readings = Sequence[Facts]
+
 
 # a log that goes on asks the same again and again
-_suggest = lru_cache(maxsize=64)(changes.suggest)
+@lru_cache(maxsize=64)
+def _suggested(readings: tuple[Facts, ...], target: Target) -> tuple[arithmetic.Lever, ...]:
+    return changes.suggest(readings[0], target, readings[1:])
 
 
 def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
@@ -41,12 +46,11 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
         return ()
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
-    facts = facts_of(start, None, None)
-    found = _suggest(facts, Target(wanted))
-    length = facts.max_model_len
+    readings = readings_of(start, None, None)
+    found = _suggested(readings, Target(wanted))
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
-    told = _told(start, ordered, lambda lever: _requests(lever, _of_length(lever, "requests", length)))
+    told = _told(start, ordered, wanted, lambda lever: _of_length(lever, "requests", readings[0].max_model_len))
     return shortlist(told, _PAGE_REFUSED)
 
 
@@ -57,35 +61,46 @@ def levers_of_check(check: CheckResult, start: Start, slo: Slo, pools: Pools | N
 
 
 def shortlist(levers: Sequence[Lever], room: int | None = None) -> tuple[Lever, ...]:
-    """What a page has room for: one of each flag, the cheapest that are enough, then the nearest of the others."""
+    """What a page has room for: one of each flag, the cheapest that are enough, the nearest others, what is useless."""
     best = {lever.flag: lever for lever in reversed(levers)}
     singled = [lever for lever in levers if best[lever.flag] is lever]
-    enough = [lever for lever in singled if lever.enough][:_PAGE_ENOUGH]
-    others = [lever for lever in singled if not lever.enough]
-    computed = [lever for lever in others if lever.enough is False]
-    left = (room or (_PAGE_SOLVED if enough else _PAGE)) - len(enough)
-    return (*enough, *(computed or others)[:left])
+    enough = [lever for lever in singled if lever.enough]
+    useless = [lever for lever in singled if lever.gives == _NOTHING]
+    others = [lever for lever in singled if not lever.enough and lever.gives != _NOTHING]
+    computed = [lever for lever in others if lever.low is not None]
+    left = room or (_PAGE_SOLVED if enough else _PAGE)
+    return (*_cheapest(enough, left), *(computed or others)[: max(left - len(enough), 0)], *useless)
+
+
+def _cheapest(enough: Sequence[Lever], most: int) -> list[Lever]:
+    """The cheapest that are enough, the best of each kind (one change, two together) among them."""
+    kinds = {len(lever.flags): lever for lever in reversed(enough)}
+    chosen = [*kinds.values(), *(lever for lever in enough if lever not in kinds.values())][:most]
+    return [lever for lever in enough if lever in chosen]
 
 
 def summary_of(levers: Sequence[Lever]) -> str | None:
     """The cheapest way in one sentence; `None` where there is nothing to say."""
     if not levers:
         return None
-    enough = next((lever for lever in levers if lever.enough), None)
-    if enough is None:
-        return "no computed change meets it: see the levers"
-    if " + " in enough.flag:
-        return f"no single change meets it at this price, these two do: {enough.spelt}, for {enough.gives}"
-    return f"{enough.spelt} meets it: {enough.gives}"
+    enough = [lever for lever in levers if lever.enough]
+    if not enough:
+        return "no computed change is enough: see the levers"
+    first = enough[0]
+    if len(first.flags) == 1:
+        return f"{first.spelt} meets it: {first.gives}"
+    at_this_price = " at this price" if any(len(lever.flags) == 1 for lever in enough) else ""
+    return f"no single change meets it{at_this_price}, these two do: {first.spelt}, for {first.gives}"
 
 
 def _at_length(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """Concurrency at max_model_len, of one engine."""
     engines = max(start.capacity.engines, 1) if check.objective == "min_total_concurrency" else 1
-    found = _suggest(facts_of(start, pools, slo.workload), Target(float(check.target) / engines))
+    wanted = float(check.target) / engines
+    found = _suggested(readings_of(start, pools, slo.workload), Target(wanted))
     unit = "requests" if engines == 1 else f"requests on each of {engines} engines"
     length = start.capacity.weakest.max_model_len
-    return _told(start, found, lambda lever: _requests(lever, _of_length(lever, unit, length)))
+    return _told(start, found, wanted, lambda lever: _of_length(lever, unit, length))
 
 
 def _of_length(lever: arithmetic.Lever, unit: str, length: int | None) -> str:
@@ -96,32 +111,28 @@ def _of_length(lever: arithmetic.Lever, unit: str, length: int | None) -> str:
 
 def _in_tokens(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """The pool's tokens: as concurrency scaled by what a token figure is to it; a shorter context adds none."""
-    facts = facts_of(start, pools, slo.workload)
-    return _scaled(check, start, facts, lambda value: f"{format_count(round(value))} tokens", ())
+    return _scaled(check, start, readings_of(start, pools, slo.workload), "tokens", ())
 
 
 def _in_bytes(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """The cache's bytes on a rank: only what leaves it more memory counts."""
-    facts = replace(facts_of(start, None, None), read=None, options=None)
-    return _scaled(check, start, facts, format_bytes, _ONLY_BYTES)
+    return _scaled(check, start, readings_of(start, None, None), "bytes", _ONLY_BYTES)
 
 
 def _scaled(
-    check: CheckResult, start: Start, facts: Facts, shown: Callable[[float], str], only: Sequence[str]
+    check: CheckResult, start: Start, readings: tuple[Facts, ...], unit: str, only: Sequence[str]
 ) -> tuple[Lever, ...]:
-    if not isinstance(check.observed, int | float) or check.observed <= 0 or facts.concurrency is None:
+    before = readings[0].concurrency
+    if not isinstance(check.observed, int | float) or check.observed <= 0 or before is None:
         return ()
-    scale = check.observed / facts.concurrency.low
+    scale = check.observed / before.low
+    target = float(check.target)
     found = [
         lever
-        for lever in _suggest(facts, Target(float(check.target) / scale))
-        if lever.flag != _LENGTH and (not only or all(flag in only for flag in lever.flag.split(" + ")))
+        for lever in _suggested(readings, Target(target / scale))
+        if lever.flag != _LENGTH and (not only or all(flag in only for flag in lever.flag.split(AND)))
     ]
-
-    def gives(lever: arithmetic.Lever) -> str | None:
-        return None if lever.gives is None else _between(lever.gives, lambda value: shown(value * scale))
-
-    return _told(start, found, gives)
+    return _told(start, found, target, lambda lever: unit, scale)
 
 
 def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
@@ -129,10 +140,14 @@ def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None
     workload = slo.workload
     if workload is None or not workload.request_tokens:
         return ()
-    found = _suggest(facts_of(start, pools, workload), Target(float(check.target), of_workload=True))
+    target = float(check.target)
+    found = _suggested(readings_of(start, pools, workload), Target(target, of_workload=True))
     unit = f"requests of {format_count(workload.request_tokens)} tokens"
-    told = _told(start, found, lambda lever: _requests(lever, unit if lever.flag[0] == "-" else "of them"))
+    told = _told(start, found, target, lambda lever: unit if lever.flag[0] == "-" else "requests")
     return (*told, *_no_larger_pool(start, workload, check))
+
+
+_NOTHING = "nothing: the printed concurrency rises, the same requests run"
 
 
 def _no_larger_pool(start: Start, workload: Workload, check: CheckResult) -> tuple[Lever, ...]:
@@ -140,9 +155,9 @@ def _no_larger_pool(start: Start, workload: Workload, check: CheckResult) -> tup
     length = start.capacity.weakest.max_model_len
     if length is None or length <= workload.request_tokens:
         return ()
-    before = format_quantity(check.observed or check.low or 0.0, "requests")
-    gives = f"nothing: the printed concurrency rises, the pool stays the same ({before})"
-    return (Lever(_LENGTH, f"{workload.request_tokens} or more", gives, "longer requests are refused", False),)
+    price, remark = "the pool is not enlarged", "longer requests are refused"
+    value = str(workload.request_tokens)
+    return (Lever(_LENGTH, value, _NOTHING, price, False, check.low, check.high, "requests", remark),)
 
 
 def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
@@ -152,13 +167,14 @@ def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -
     if workload is None or longest is None or not float(check.target):
         return ()
     whole = replace(workload, prompt_tokens=longest, output_tokens=0, shared_prefix_tokens=0)
-    facts = replace(facts_of(start, pools, whole), data_parallel_size=1)
+    readings = tuple(replace(facts, data_parallel_size=1) for facts in readings_of(start, pools, whole))
+    wanted = 1 / float(check.target)
     found = [
         lever
-        for lever in _suggest(facts, Target(1 / float(check.target), of_workload=True))
+        for lever in _suggested(readings, Target(wanted, of_workload=True))
         if lever.flag not in ("--data-parallel-size", "--max-num-seqs")
     ]
-    return _told(start, found, lambda lever: _requests(lever, "requests of the longest kind"))
+    return _told(start, found, wanted, lambda lever: f"requests of {format_count(longest)} tokens")
 
 
 _Search = Callable[[CheckResult, Start, Slo, "Pools | None"], tuple[Lever, ...]]
@@ -175,32 +191,35 @@ _SEARCHES: Mapping[str, _Search] = MappingProxyType(
 
 
 def _told(
-    start: Start, found: Sequence[arithmetic.Lever], gives: Callable[[arithmetic.Lever], str | None]
+    start: Start,
+    found: Sequence[arithmetic.Lever],
+    target: float,
+    unit_of: Callable[[arithmetic.Lever], str],
+    scale: float = 1.0,
 ) -> tuple[Lever, ...]:
-    silent = silent_on(start)
-    told = []
-    for lever in found[:_SHOWN]:
-        assumed = [ASSUMED[flag] for flag in silent if flag in lever.flag.split(" + ")]
-        if_so = [f"if 16-bit now, which the log does not say: {' and '.join(assumed)}"] if assumed else []
-        told.append(
-            Lever(
-                flag=lever.flag,
-                value=lever.value or None,
-                gives=gives(lever) or "how much, the log does not tell",
-                price="; ".join((lever.price, *if_so)),
-                enough=None if lever.gives is None else lever.meets,
-            )
-        )
-    return tuple(told)
+    """The levers in words, their figures times `scale`."""
+    return tuple(_in_words(start, lever, target, unit_of(lever), scale) for lever in found[:_MOST])
 
 
-def _requests(lever: arithmetic.Lever, unit: str) -> str | None:
+def _in_words(start: Start, lever: arithmetic.Lever, target: float, unit: str, scale: float) -> Lever:
+    told = Lever(
+        flag=lever.flag,
+        value=lever.value or None,
+        gives="how much, the log does not tell",
+        price=lever.price,
+        remark=lever.remark or None,
+        assumes=assumed_by(lever.flag.split(AND), start),
+    )
     if lever.gives is None:
-        return None
-    figure = _between(lever.gives, format_count)
-    return f"{figure} {unit.replace('requests', 'request', 1) if figure == '1' else unit}"
+        return told
+    low, high = lever.gives.low * scale, lever.gives.high * scale
+    if unit == "tokens":
+        low, high = round(low), round(high)
+    enough = True if lever.meets else (False if high < target else None)
+    weighed = replace(told, enough=enough, low=low, high=high, unit=unit)
+    return replace(weighed, gives=_gives(weighed))
 
 
-def _between(interval: Interval, shown: Callable[[float], str]) -> str:
-    low, high = shown(interval.low), shown(interval.high)
-    return low if low == high else f"{low} to {high}"
+def _gives(lever: Lever) -> str:
+    unit = "" if lever.unit == "bytes" else lever.unit
+    return f"{lever.figure} {unit.replace('requests', 'request', 1) if lever.figure == '1' else unit}".strip()

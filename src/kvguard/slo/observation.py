@@ -23,7 +23,10 @@ class Observation:
     """Whether the pessimistic end of the interval is the judge, so that the other end cannot leave it open."""
     missing: str | None = None
     """Why nothing is known."""
-    remedy: str | None = None
+    settles: str | None = None
+    """What would make it known, or known better."""
+    says: str = "{subject} is {observed}"
+    """The sentence that tells the figure."""
 
 
 def printed(
@@ -41,14 +44,15 @@ def computed(
     value: float | None = None,
     note: str | None = None,
     worst_end_decides: bool = False,
+    says: str = "{subject} is {observed}",
 ) -> Observation:
     """A figure that kvguard computed: its interval decides; `value` is the best single figure, if there is one."""
     best = interval.low if interval.is_exact else value
-    return Observation(subject, CheckKind.COMPUTED, best, interval, place, note, worst_end_decides)
+    return Observation(subject, CheckKind.COMPUTED, best, interval, place, note, worst_end_decides, says=says)
 
 
 def unknown(
-    subject: str, missing: str, remedy: str | None = None, *, kind: CheckKind = CheckKind.PRINTED
+    subject: str, missing: str, settles: str | None = None, *, kind: CheckKind = CheckKind.PRINTED
 ) -> Observation:
     """Nothing is known: why, and what would make it known."""
-    return Observation(subject, kind, missing=missing, remedy=remedy)
+    return Observation(subject, kind, missing=missing, settles=settles)

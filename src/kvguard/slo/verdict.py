@@ -3,8 +3,10 @@
 from enum import StrEnum
 
 from kvguard.frozen import dataclass
+from kvguard.kvcache.spelling import AND, spelt
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.startup.report import CapacityReport, Place
+from kvguard.units import format_bytes, format_count
 
 
 class Outcome(StrEnum):
@@ -31,16 +33,41 @@ class Lever:
     gives: str
     price: str
     enough: bool | None = None
-    """Whether it alone meets the target; `None` where the evidence cannot say."""
+    """Whether it alone meets the target in all that the evidence may mean; `None` where the evidence cannot say."""
+    low: float | None = None
+    """What it gives at least, in the objective's unit; `None` where it cannot be computed."""
+    high: float | None = None
+    unit: str = ""
+    """Of `low` and `high`, in words: "requests of 8,500 tokens"."""
+    remark: str | None = None
+    """What else is to be known of it."""
+    assumes: tuple[str, ...] = ()
+    """What is taken to be 16-bit now, since the log does not say."""
+
+    @property
+    def figure(self) -> str | None:
+        """What it gives, without the unit of a count: "9.62", "21.47 to 24.30", "3.9 GiB"; `None` of a direction."""
+        if self.low is None or self.high is None:
+            return None
+        low, high = (format_bytes(end) if self.unit == "bytes" else format_count(end) for end in (self.low, self.high))
+        return low if low == high else f"{low} to {high}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that go together: one, or two."""
+        return tuple(self.flag.split(AND))
 
     @property
     def spelt(self) -> str:
-        """As it is typed: each flag with its value; two that go together are joined by a plus."""
-        values = (self.value or "").split(" + ")
-        flags = self.flag.split(" + ")
-        if len(flags) != len(values):
-            return f"{self.flag} {self.value or ''}".strip()
-        return " + ".join(f"{flag} {value}".strip() for flag, value in zip(flags, values, strict=True))
+        """As it is typed: each flag with its value."""
+        return spelt(self.flag, self.value or "")
+
+    @property
+    def whole_price(self) -> str:
+        """The price with all that is to be known of it."""
+        taken = " and ".join(self.assumes)
+        if_so = f"if 16-bit now, which the log does not say: {taken}" if taken else None
+        return "; ".join(text for text in (self.price, self.remark, if_so) if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +84,21 @@ class CheckResult:
     target: float | str
     outcome: Outcome
     reason: str
+    """The whole sentence, `note` included."""
     remedy: str | None = None
     place: Place | None = None
     levers: tuple[Lever, ...] = ()
     severity: Severity = Severity.FAIL
     """What a miss does to the verdict: `warn` is shown and changes nothing."""
+    note: str | None = None
+    """How the figure came about, what bounds its worth, or why it is not known: the reason without its figures."""
+    settles: str | None = None
+    """What would make the figure known, or known better; part of `remedy`."""
+
+    @property
+    def finding(self) -> str:
+        """What was found and what was asked: the reason without its note."""
+        return self.reason.removesuffix(f" ({self.note})")
 
 
 @dataclass(frozen=True, slots=True)

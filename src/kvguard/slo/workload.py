@@ -49,7 +49,8 @@ def observe_workload(key: str, pools: Pools) -> Observation:
 
 
 def _concurrent(pools: Pools) -> Observation:
-    subject = f"number of {format_count(pools.workload.request_tokens)}-token requests that fit without preemption"
+    requests = f"requests of {format_count(pools.workload.request_tokens)} tokens"
+    subject = f"the number of {requests} that fit without preemption"
     held = held_workload(pools)
     if held is None:
         return _too_little(subject)
@@ -67,23 +68,35 @@ def _concurrent(pools: Pools) -> Observation:
         value=best,
         note="; ".join(notes),
         worst_end_decides=fit.layers_open,
+        says=f"{{observed}} {requests} fit without preemption",
     )
-    return replace(observation, remedy=_SETTLES) if fit.layers_open else observation
+    return replace(observation, settles=_SETTLES) if fit.layers_open else observation
 
 
 def _share(pools: Pools) -> Observation:
     """How much of the usable pool the longest request takes; without a bound in front of it, one of max_model_len."""
     longest = pools.workload.longest_request_tokens or pools.start.capacity.weakest.max_model_len
     if longest is None:
-        return _too_little("share of the pool that one request takes")
-    subject = f"share of the pool that one request of {format_count(longest)} tokens takes"
+        return _too_little("the share of the pool that one request takes")
+    request = f"one request of {format_count(longest)} tokens"
+    subject = f"the share of the pool that {request} takes"
     held = held_workload(pools, longest)
     if held is None or held.fit.interval.low <= 0:
         return _too_little(subject)
     fit = held.fit
     share = Interval(1 / fit.interval.high, 1 / fit.interval.low)
     best = None if fit.best is None else 1 / fit.best
-    return computed(subject, share, _place(pools.start), value=best, note=fit.how, worst_end_decides=fit.layers_open)
+    says = f"{request} takes {{observed}} of the pool"
+    observation = computed(
+        subject,
+        share,
+        _place(pools.start),
+        value=best,
+        note=fit.how,
+        worst_end_decides=fit.layers_open,
+        says=says,
+    )
+    return replace(observation, settles=_SETTLES) if fit.layers_open else observation
 
 
 def workload_warnings(pools: Pools) -> Iterator[StartWarning]:
@@ -115,7 +128,7 @@ def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
         return
     running, waiting, usage = load.peak_running, load.peak_waiting or 0, load.peak_kv_cache_usage
     fit = held.fit.interval
-    holds = _ends(Interval(round(fit.low, 1), round(fit.high, 1)))
+    holds = _ends(fit)
     pool = f"the pool holds {holds} of your {format_count(held.request.tokens)}-token requests"
     seen = f"{format_count(running)} running at {format_ratio(usage, 1)}"
     if waiting:
@@ -164,8 +177,10 @@ def _capped(fits: Interval, max_num_seqs: int | None) -> Interval:
 
 
 def _ends(interval: Interval) -> str:
-    low, high = format_count(interval.low, 1), format_count(interval.high, 1)
-    return low if low == high else f"{low} to {high}"
+    """Both ends with as many digits as tell them apart from each other's place: 4.8, but 1.25 to 4.81."""
+    if round(interval.low, 1) == round(interval.high, 1):
+        return format_count(round(interval.low, 1), 1)
+    return f"{format_count(interval.low)} to {format_count(interval.high)}"
 
 
 def _too_little(subject: str) -> Observation:

@@ -76,12 +76,11 @@ def levers_section(verdict: Verdict) -> Markup | None:
 
 
 def _lever(lever: Lever) -> Markup:
-    flag = lever.flag if lever.value is None else f"{lever.flag} {lever.value}"
     badge = element("span", _ENOUGH[lever.enough], class_=f"badge {str(lever.enough).lower()}")
     return element(
         "li",
-        element("p", element("code", flag), " ", badge if _ENOUGH[lever.enough] else None),
-        element("div", element("p", lever.gives), element("p", f"Price: {lever.price}", class_="note")),
+        element("p", element("code", lever.spelt), " ", badge if _ENOUGH[lever.enough] else None),
+        element("div", element("p", lever.gives), element("p", f"Price: {lever.whole_price}", class_="note")),
     )
 
 
