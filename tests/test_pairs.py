@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from kvguard.cli.compared import read_compared, read_log
+from kvguard.slo.baselines.baseline import Baseline
 from kvguard.slo.baselines.difference import difference
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.settings import Settings, slo_of
 from kvguard.slo.verdict import Verdict
+from kvguard.sources.documents import read_baseline, read_log
 from kvguard.startup.report import Phase
 
 PAIRS = Path("fixtures/logs/pairs")
@@ -22,12 +23,16 @@ def case(name: str) -> dict[str, Any]:
     return document
 
 
-def old(name: str) -> str:
-    return str(next((PAIRS / name).glob("old.*")))
+def held(path: Path) -> Baseline:
+    return read_baseline(path.name, path.parent)
+
+
+def old(name: str) -> Baseline:
+    return held(next((PAIRS / name).glob("old.*")))
 
 
 def judged(name: str) -> Verdict:
-    asked = slo_of(Settings({"baseline": "old", "max_drop": 0.05}), baseline=read_compared(old(name)))
+    asked = slo_of(Settings({"baseline": "old", "max_drop": 0.05}), baseline=old(name))
     return evaluate(read_log(str(PAIRS / name / "new.log")), asked)
 
 
@@ -40,7 +45,7 @@ def test_every_report_of_both_parts_has_its_pair() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_causes_are_those_that_the_report_names(name: str) -> None:
-    found = difference(read_compared(old(name)), read_compared(str(PAIRS / name / "new.log")))
+    found = difference(old(name), held(PAIRS / name / "new.log"))
     told = "\n".join(found.causes)
     assert [cause for cause in case(name)["causes"] if cause not in told] == []
 
@@ -83,7 +88,7 @@ RUNS = Path("fixtures/logs/runs")
     ],
 )
 def test_real_upgrades_that_lost_nothing_raise_no_alarm(before: str, now: str) -> None:
-    baseline = read_compared(str(RUNS / before / "server.log"))
+    baseline = held(RUNS / before / "server.log")
     asked = slo_of(Settings({"baseline": "old", "max_drop": 0.0}), baseline=baseline)
     verdict = evaluate(read_log(str(RUNS / now / "server.log")), asked)
     assert (verdict.outcome.value, verdict.checks[0].observed) == ("pass", 0.0)

@@ -65,7 +65,12 @@ def test_starts_of_different_deployments_are_refused(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     "content, told",
-    [("{}", "neither a baseline nor a report of kvguard"), ("[]", "a JSON object belongs here"), ("{", "not JSON")],
+    [
+        ("{}", "neither a baseline nor a report of kvguard"),
+        ("[]", "a JSON object belongs here"),
+        ("{", "not JSON"),
+        ("server: 16\n", "no start of a vLLM server in it"),
+    ],
 )
 def test_a_broken_baseline_is_told_in_one_line(
     tmp_path: Path, content: str, told: str, capsys: pytest.CaptureFixture[str]
@@ -77,9 +82,15 @@ def test_a_broken_baseline_is_told_in_one_line(
     assert told in line
 
 
+@pytest.mark.parametrize("log", ["vllm-0.32.0-cpu-base", "vllm-0.32.0-cpu-json-fields-load"])
+def test_a_log_serves_as_a_baseline(log: str) -> None:
+    file = f"fixtures/logs/runs/{log}/server.log"
+    assert main(["check", file, "--baseline", file]) == MET
+
+
 def test_a_missing_baseline_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", BF16, "--baseline", "nowhere.json"]) == USAGE
-    assert capsys.readouterr().err == "kvguard: nowhere.json: no such file or directory\n"
+    assert capsys.readouterr().err == "kvguard: nowhere.json: no such file\n"
 
 
 def test_an_slo_file_names_its_baseline_beside_it(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kvguard import Guard
-from kvguard.cli.compared import read_compared
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
 from kvguard.slo.settings import Settings, slo_of
 from kvguard.slo.verdict import Outcome
+from kvguard.sources.documents import read_baseline
 from kvguard.startup.report import Phase
 
 LOGS = sorted(
@@ -46,7 +46,7 @@ EVERYTHING = {
 @pytest.fixture(scope="module")
 def slos() -> tuple[Slo, ...]:
     config = json.loads(Path("fixtures/models/tiny-llama.json").read_text())
-    baseline = read_compared("fixtures/logs/runs/vllm-0.13.0-cpu-base-load/server.log")
+    baseline = read_baseline("fixtures/logs/runs/vllm-0.13.0-cpu-base-load/server.log", Path())
     asked = Settings({**EVERYTHING, "baseline": "given"})
     return slo_of(asked, config, baseline), slo_of(asked, None, baseline), slo_of(Settings({"min_concurrency": 0.1}))
 

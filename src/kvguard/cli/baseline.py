@@ -19,7 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the baseline; of a start that failed, or that has told no capacity, nothing is written."""
-    from kvguard.cli.compared import read_log
     from kvguard.cli.output import write_file
     from kvguard.cli.standard_streams import put, say
     from kvguard.lines.secrets import mask_deep
@@ -30,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.slo.evaluate import evaluate
     from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity, Slo
     from kvguard.slo.verdict import Outcome
+    from kvguard.sources.documents import read_log
 
     reports = [read_log(name) for name in arguments.logs]
     for name, report in zip(arguments.logs, reports, strict=True):

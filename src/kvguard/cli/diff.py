@@ -1,6 +1,7 @@
 """`kvguard diff`: two starts side by side, what differs, and why."""
 
 import argparse
+from pathlib import Path
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import add_output_flags, destinations, write_reports
@@ -18,11 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; the status says whether that was possible, and with --exit-code whether they are alike."""
-    from kvguard.cli.compared import read_compared
     from kvguard.slo.baselines.difference import difference
+    from kvguard.sources.documents import read_baseline
 
     places = destinations(arguments, DIFF_RENDERERS)
-    found = difference(read_compared(arguments.old), read_compared(arguments.new))
+    found = difference(*(read_baseline(name, Path()) for name in (arguments.old, arguments.new)))
     write_reports(places, lambda form, terminal: DIFF_RENDERERS[form](found, terminal))
     if not found.tells:
         return exit_status.UNKNOWN

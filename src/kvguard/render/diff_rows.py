@@ -57,7 +57,7 @@ def _capacity_row(change: FigureChange) -> Row:
 def _figure(figure: Figure | None, unit: str) -> str:
     if figure is None:
         return NOT_TOLD
-    low, high = (format_quantity(value, unit) for value in (figure.low, figure.high))
+    low, high = (format_quantity(value, unit).replace("-", "−") for value in (figure.low, figure.high))
     return low if low == high else f"{low} to {high}"
 
 
@@ -80,12 +80,16 @@ def memory_rows(found: Difference) -> list[Row]:
 
 def _memory_row(found: Difference, part: Part) -> Row:
     sides = zip((part.old, part.new), part.computed, strict=True)
-    old, new = (NOT_TOLD if value is None else format_bytes(value) + " computed" * made for value, made in sides)
+    old, new = (NOT_TOLD if value is None else _size(value) + " computed" * made for value, made in sides)
     change = part.change
     if change is None:
         return Row(part.label, old, new, "", False)
     differs = abs(change) > NOISE
     return Row(part.label, old, new, _both(found, change) if differs else "", differs)
+
+
+def _size(count: float) -> str:
+    return format_bytes(count).replace("-", "−")
 
 
 def _both(found: Difference, change: float) -> str:

@@ -9,6 +9,8 @@ from kvguard.slo.verdict import CheckKind, CheckResult
 from kvguard.units import format_apart, format_quantity
 
 NOT_IN_THE_LOG = "not in the log"
+_UNKNOWN: Mapping[str, str] = MappingProxyType({"max_drop": "not comparable"})
+"""What stands for an unknown figure that no log could hold."""
 BOUND_WORDS: Mapping[Bound, str] = MappingProxyType(
     {Bound.AT_LEAST: "at least ", Bound.AT_MOST: "at most ", Bound.EQUAL: ""}
 )
@@ -34,7 +36,7 @@ def show_observed(check: CheckResult) -> str:
         low, high = show_bare(check.low, check.unit), show_bare(check.high, check.unit)
         return low if low.removesuffix(".00") == high.removesuffix(".00") else f"{low} to {high}"
     if check.observed is None:
-        return NOT_IN_THE_LOG
+        return _UNKNOWN.get(check.objective, NOT_IN_THE_LOG)
     return _bare(shown(format_apart(check.observed, check.target, check.unit)[0]), check.unit)
 
 

@@ -89,7 +89,7 @@ KEYS: tuple[Key, ...] = (
         "regression",
         "baseline",
         "text",
-        "what to hold the start against: a baseline or report file, or prometheus:URL?query",
+        "what to hold the start against: a baseline, a report, a log, or prometheus:URL?query",
         "baseline.json",
     ),
     *_of(Stage.REGRESSION),

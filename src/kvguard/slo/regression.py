@@ -31,7 +31,8 @@ def observe_drop(found: Difference) -> Observation:
     likeness = found.likeness
     drop = likeness.drop
     value = 0.0 if not likeness.old.low else 1 - likeness.new.low / likeness.old.low
-    return computed(subject, drop, None, value=value, note="; ".join(_notes(found)))
+    says = "no capacity is lost against the baseline" if drop.high <= 0 else "{subject} is {observed}"
+    return computed(subject, drop, None, value=value, note="; ".join(_notes(found)), says=says)
 
 
 def _notes(found: Difference) -> Iterator[str]:

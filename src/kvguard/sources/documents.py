@@ -11,9 +11,11 @@ from kvguard.slo.settings import Settings, slo_of
 
 if TYPE_CHECKING:
     from kvguard.slo.baselines.baseline import Baseline
+    from kvguard.startup.report import CapacityReport
 
 PROMETHEUS = "prometheus:"
 """What a baseline's name begins with that is a query and no file."""
+_PEEKED = 1 << 16
 LARGEST_DOCUMENT = 16 * 2**20
 """No document for people is larger; a log given by mistake is not read whole."""
 
@@ -72,24 +74,62 @@ def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
 
 
 def read_baseline(name: str, folder: Path) -> "Baseline":
-    """What a start is held against: a baseline or a report in a file, or what a Prometheus server holds.
+    """What a start is held against: a baseline, a report or a log in a file, or what a Prometheus server holds.
 
     Raises:
         SourceError: the file or the server cannot be read.
-        ConfigError: it is neither, or the query is wrong.
+        ConfigError: a document of another kind, a log without a start, or a wrong query.
     """
     if name.startswith(PROMETHEUS):
         from kvguard.sources.prometheus import baseline_of_query  # the HTTP client only where a server is asked
 
         return baseline_of_query(name.removeprefix(PROMETHEUS))
-    from kvguard.slo.baselines.document import baseline_from  # comparing only where there is something to compare with
+    from kvguard.slo.baselines.baseline import baseline_of  # comparing only where there is something to compare with
+    from kvguard.slo.baselines.document import baseline_from
 
     path = folder / name
+    if not _is_document(path):
+        return baseline_of([read_log(str(path))])
     try:
         document = read_json(path)
     except ConfigError as error:
         raise ConfigError(f"{error}: not a baseline, which `kvguard baseline LOG -o FILE` writes") from None
     return baseline_from(document, str(path))
+
+
+def read_log(name: str) -> "CapacityReport":
+    """The report of one log, read to its end.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    from kvguard.guard import Guard
+    from kvguard.sources.blocks import read_blocks
+
+    guard = Guard(source=name)
+    for block in read_blocks(name):
+        guard.feed(block)
+    guard.end()
+    return guard.report
+
+
+def _is_document(path: Path) -> bool:
+    """Whether a file is one JSON document; a log is not, nor is one whose records are JSON, a line each."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        first, _, more = file.read(_PEEKED).lstrip().partition(b"\n")
+    if first.startswith(b"["):
+        return first[1:].lstrip()[:1] in (b"]", b"{", b'"', b"")  # and no time stamp
+    return first.startswith(b"{") and not (more.strip() and _is_json(first))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:

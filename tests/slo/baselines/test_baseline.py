@@ -113,7 +113,7 @@ def test_a_document_that_is_none_is_told_in_one_line(document: dict[str, Any], t
 
 
 def test_every_real_run_survives_the_round_trip() -> None:
-    from kvguard.cli.compared import read_log
+    from kvguard.sources.documents import read_log
 
     for folder in sorted(Path("fixtures/logs/runs").glob("*base*")):
         kept: Baseline = baseline_of([read_log(str(folder / "server.log"))])

@@ -44,12 +44,15 @@ class Evidence:
 
 
 def factor(ratio: float) -> str:
-    """A ratio in words: "halved", "doubled", "×9.6", "−12 %"."""
+    """A ratio in words: "halved", "doubled", "×9.6", "−12 %", "−0.3 %"; "nothing left" of what is gone."""
+    if ratio <= 0:
+        return "nothing left"
     for known, word in ((0.5, "halved"), (2.0, "doubled")):
         if abs(ratio - known) <= 0.01 * known:
             return word
     if 0.67 < ratio < 1.5:
-        return f"{(ratio - 1) * 100:+.0f} %".replace("-", "−")
+        percent = (ratio - 1) * 100
+        return f"{percent:+.{0 if abs(percent) >= 1 else 1 if abs(percent) >= 0.1 else 2}f} %".replace("-", "−")
     return f"×{ratio:.1f}" if ratio >= 1 else f"×{ratio:.2f}"
 
 

@@ -57,7 +57,10 @@ def cache_moved(evidence: Evidence) -> str | None:
     if left is not None and abs(left) > NOISE:
         if not told and _profile_change(evidence) is not None:
             return None  # told as what it is
-        told.append(f"unexplained {signed_bytes(left)}{_one_sided(budget)}")
+        if _captured_graphs(evidence) is not None:
+            told.append(f"captured graphs {signed_bytes(-left)}")
+        else:
+            told.append(f"unexplained {signed_bytes(left)}{_one_sided(budget)}")
     return f"KV cache {signed_bytes(change)}{_share(budget.cache)}: {', '.join(told)}"
 
 
@@ -70,8 +73,7 @@ def _by_weight(budget: BudgetChange) -> list[Part]:
 def _share(cache: Part) -> str:
     if not cache.old or cache.new is None or cache.old < 0 or cache.new < 0:
         return ""
-    words = factor(cache.new / cache.old)
-    return "" if words in ("+0 %", "−0 %") else f" ({words})"
+    return f" ({factor(cache.new / cache.old)})"
 
 
 def _one_sided(budget: BudgetChange) -> str:
@@ -95,15 +97,21 @@ def card(evidence: Evidence) -> str | None:
 
 def graphs_counted(evidence: Evidence) -> str | None:
     """A loss of just the graphs' memory: they are taken off the cache now, and came on top before."""
-    graphs, left = evidence.pair.new.memory.get("cuda_graphs"), evidence.budget.unexplained
-    if graphs is None or left is None or "cuda_graphs_estimated" in evidence.pair.new.memory or left > -NOISE:
+    graphs = _captured_graphs(evidence)
+    if graphs is None:
         return None
-    if abs(left + graphs.low) > max(NOISE, graphs.low / 10):
-        return None
-    size = format_bytes(graphs.low)
+    size = format_bytes(graphs)
     return (
         f"the loss is the memory of the captured graphs ({size}): it comes off the KV cache now, and was on top before"
     )
+
+
+def _captured_graphs(evidence: Evidence) -> float | None:
+    """Bytes of the graphs that the new start captured, where just as much is missing and no estimate stands for it."""
+    graphs, left = evidence.pair.new.memory.get("cuda_graphs"), evidence.budget.unexplained
+    if graphs is None or left is None or "cuda_graphs_estimated" in evidence.pair.new.memory or left > -NOISE:
+        return None
+    return graphs.low if abs(left + graphs.low) <= max(NOISE, graphs.low / 10) else None
 
 
 def graphs_taken_off(evidence: Evidence) -> str | None:
