@@ -52,6 +52,25 @@ def test_a_torn_line_does_not_hide_the_rest(tmp_path: Path, capsys: Capture) -> 
     assert captured.err == f"kvguard: {file}:2: not a report of kvguard check --record\n"
 
 
+def test_every_torn_line_is_counted_in_one(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "record.jsonl"
+    record("vllm-0.32.0-cpu-base", file)
+    with file.open("a") as torn:
+        torn.write('{"kind": "rep\n{}\n[]\n')
+    capsys.readouterr()
+
+    assert main(["history", str(file)]) == 1
+    assert capsys.readouterr().err == f"kvguard: {file}:2 and 2 more: not a report of kvguard check --record\n"
+
+
+def test_another_file_is_told_in_one_line(capsys: Capture) -> None:
+    log = str(RUNS / "vllm-0.32.0-cpu-base" / "server.log")
+    assert main(["history", log]) == 2
+    captured = capsys.readouterr()
+    told = "no record in it: name the file that kvguard check --record wrote"
+    assert (captured.out, captured.err) == ("", f"kvguard: {log}: {told}\n")
+
+
 def test_a_missing_file_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
     assert main(["history", str(tmp_path / "none.jsonl")]) == 2
     assert capsys.readouterr().err == f"kvguard: {tmp_path}/none.jsonl: no such file or directory\n"

@@ -18,19 +18,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draw it; a line that is no report is named on stderr and makes the status 1."""
+    """Draw it; lines that are no record are named on stderr and make the status 1."""
     from kvguard.cli.records import read_records
-    from kvguard.render.history_chart import Record, render_history
+    from kvguard.render.history_chart import render_history
 
     places = destinations(arguments, FORMS)
-    records: list[Record] = []
-    status = exit_status.MET
-    for found in read_records(arguments.file):
-        if isinstance(found, Record):
-            records.append(found)
-        else:
-            say(f"kvguard: {found}")
-            status = exit_status.MISSED
-    newest = records[-arguments.last :] if arguments.last > 0 else []
+    records = read_records(arguments.file)
+    newest = records.found[-arguments.last :] if arguments.last > 0 else ()
     write_reports(places, lambda form, terminal: render_history(newest, terminal))
-    return status
+    if not records.others:
+        return exit_status.MET
+    first, more = records.others[0], len(records.others) - 1
+    others = f" and {more} more" if more else ""
+    say(f"kvguard: {arguments.file}:{first}{others}: not a report of kvguard check --record")
+    return exit_status.MISSED

@@ -1,12 +1,12 @@
 """The record of checks: one JSON report a line, appended; read by `history`, and for how long the last start took."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kvguard.cli.output import cannot_write
 from kvguard.errors import ConfigError, SourceError
+from kvguard.frozen import dataclass
 from kvguard.render.history_chart import Record
 from kvguard.render.json_report import record_line
 from kvguard.render.stored_report import report_from
@@ -27,27 +27,48 @@ def append(path: Path, verdict: Verdict) -> None:
         raise SourceError(cannot_write(path, error)) from None
 
 
-def read_records(path: Path) -> Iterator[Record | str]:
-    """The records of a file, oldest first; for a line that is no report what is wrong with it, in one line.
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a file holds: its records, oldest first, and the numbers of the lines that are none."""
+
+    found: tuple[Record, ...]
+    others: tuple[int, ...]
+
+
+def read_records(path: Path) -> Records:
+    """The records of a file.
 
     Raises:
         SourceError: the file cannot be read.
+        ConfigError: it has lines, and none of them is a record.
     """
+    found: list[Record] = []
+    others: list[int] = []
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _record(line) or f"{path}:{number}: not a report of kvguard check --record"
+                record = _record(line) if line.strip() else None
+                if record is not None:
+                    found.append(record)
+                elif line.strip():
+                    others.append(number)
     except OSError as error:
         raise SourceError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    if others and not found:
+        raise ConfigError(f"{path}: no record in it: name the file that kvguard check --record wrote")
+    return Records(tuple(found), tuple(others))
 
 
 def last_ready(path: Path | None) -> float | None:
     """Seconds that the newest recorded start took to get ready; `None` where nothing tells."""
     if path is None or not path.is_file():
         return None
-    times = [time for record in read_records(path) if isinstance(record, Record) for time in _ready(record)]
-    return times[-1] if times else None
+    try:
+        records = read_records(path).found
+    except ConfigError:  # another file: what is appended to it is judged by who reads it
+        return None
+    times = (record.report.start.timings.ready for record in reversed(records) if record.report.start is not None)
+    return next((time for time in times if time is not None), None)
 
 
 def _record(line: str) -> Record | None:
@@ -61,8 +82,3 @@ def _record(line: str) -> Record | None:
     return Record(
         recorded_at if isinstance(recorded_at, str) else None, outcome if isinstance(outcome, str) else None, report
     )
-
-
-def _ready(record: Record) -> list[float]:
-    start = record.report.start
-    return [] if start is None or start.timings.ready is None else [start.timings.ready]
