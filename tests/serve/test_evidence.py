@@ -97,7 +97,7 @@ def test_the_record_holds_a_report_for_each_state(tmp_path: Path) -> None:
     driven = Driven(slo(min_concurrency=2.5), sinks=[RecordFile(path, lambda: NOON, print)])
     driven.read(ALLOCATED).read(READY[len(ALLOCATED) :])
 
-    records = list(read_records(path))
+    records = read_records(path).found
     assert [record.report.start.phase for record in records] == ["allocated", "ready"]
     assert records[0].recorded_at == "2025-11-29T07:06:40Z"
 
