@@ -69,6 +69,14 @@ def test_a_log_that_is_not_there_yet_is_neither_fine_nor_a_failure() -> None:
     answer = Driven().change(State.WAITING, "vllm.log does not exist yet: waiting for it").get("/readyz")
 
     assert answer.text.startswith("[?]source unknown: vllm.log does not exist yet: waiting for it")
+    assert "[?]empty-log unknown: no line of the log has been read yet\n" in answer.text
+
+
+def test_the_page_does_not_call_a_log_empty_that_is_not_there_yet() -> None:
+    page = Driven().turn().get("/").text
+
+    assert "No line of the log has been read yet." in page
+    assert "Do this" not in page
 
 
 @pytest.mark.parametrize("log, mark", [(LOADING, "[?]vllm-endpoint unknown"), (READY, "[-]vllm-endpoint failed")])

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.log_text import shown
+from kvguard.slo.verdict import Reason
 from kvguard.startup.report import CapacityReport, Failure, Phase, Place, Start, Timings
 from kvguard.units import format_bytes, format_seconds
 
@@ -22,6 +23,12 @@ PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
 
 WAITED_OUT = frozenset({"empty-log", "capacity-not-reported"})
 """Reasons that whoever follows the log waits out: there is nothing to do about them."""
+_WHILE_FOLLOWED = {"empty-log": "no line of the log has been read yet"}
+
+
+def said_live(reason: Reason) -> str:
+    """What a reason says while the log is followed: one that has no line may not be there yet, or not be read yet."""
+    return _WHILE_FOLLOWED.get(reason.code, reason.message)
 
 
 def place_of(place: Place | None, report: CapacityReport) -> str:

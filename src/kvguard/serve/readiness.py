@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvguard.render.log_text import shown
-from kvguard.render.start_facts import WAITED_OUT
+from kvguard.render.start_facts import WAITED_OUT, said_live
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import Stage
@@ -117,7 +117,7 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
     ]
     if reasons:
         ok = _OK[verdict.outcome]
-        yield from (HealthCheck(reason.code, ok, shown(reason.message)) for reason in reasons)
+        yield from (HealthCheck(reason.code, ok, shown(said_live(reason))) for reason in reasons)
     else:
         start = verdict.report.start
         phase = f"start {start.index}, {start.phase}" if start else "no start seen"

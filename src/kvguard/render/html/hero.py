@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment
-from kvguard.render.start_facts import WAITED_OUT, place_of, refusal
+from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.startup.report import CapacityReport
 
@@ -47,15 +47,16 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
     first, *others = verdict.reasons or (Reason("", _all_met(verdict)),)
     already = {check.reason for check in verdict.checks}
     rest = [reason for reason in others if reason.message not in already]
+    headline = said_live(first) if live else first.message
     return element(
         "section",
         element(
             "h1",
             outcome_mark(verdict.outcome),
             element("span", " – ", class_="unseen"),
-            element("span", _sentence(first.message), class_="headline"),
+            element("span", _sentence(headline), class_="headline"),
             id="verdict",
-            class_="long" if len(first.message) > LONG_HEADLINE else None,
+            class_="long" if len(headline) > LONG_HEADLINE else None,
         ),
         _where(first, verdict.report, live),
         _refused(verdict.report),
@@ -99,7 +100,8 @@ def _gate(live: Live) -> Markup:
     answer = "open: /readyz answers 200" if live.gate_open else "closed: /readyz answers 503"
     state = "open" if live.gate_open else "closed"
     why = f" – {live.gate_why}" if live.gate_why else ""
-    problem = element("p", element("b", "SLO file: "), live.slo_problem, class_="problem") if live.slo_problem else None
+    broken = f"{live.slo_problem}; the last good one is in force"
+    problem = element("p", element("b", "SLO file: "), broken, class_="problem") if live.slo_problem else None
     gate = element("p", element("b", f"Gate {answer}"), why, class_=f"gate {state}")
     return fragment(gate, problem)
 
