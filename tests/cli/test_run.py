@@ -1,12 +1,16 @@
 """`kvguard run`: the command's output untouched, the status of the answer or of the command, and nobody left behind."""
 
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -115,6 +119,31 @@ class TestTheGate:
         running.communicate(timeout=30)
 
         assert running.returncode == 128 + number
+
+    @pytest.mark.parametrize(
+        "strike, status", [(os.close, 129), (lambda terminal: os.write(terminal, b"\x03"), 130)], ids=["hang-up", "^C"]
+    )
+    def test_so_does_the_terminal(
+        self, strike: Callable[[int], object], status: int, server: list[str], tmp_path: Path
+    ) -> None:
+        """Nothing can be written to one that has hung up, which is not what the status is about."""
+        terminal, ours = pty.openpty()
+        running = subprocess.Popen(
+            kvguard("--until", "ready", "--min-concurrency", "2", "--", *server, os.devnull),
+            stdin=ours,
+            stdout=ours,
+            stderr=ours,
+            env=os.environ | SOURCE,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(ours)
+        wait_for(tmp_path / "pid")
+        strike(terminal)
+
+        assert running.wait(timeout=30) == status
+        with suppress(OSError):
+            os.close(terminal)
 
 
 class TestTheWrapper:

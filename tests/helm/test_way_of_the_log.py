@@ -66,7 +66,7 @@ def ask(port, environment=None):
 def test_the_test_pod_says_the_verdict_whatever_it_is(tmp_path, bound, outcome):
     (tmp_path / "vllm.log").write_bytes(READY)
     with served("--log", str(tmp_path / "vllm.log"), "--min-concurrency", bound) as sidecar:
-        sidecar.log_line()
+        sidecar.log_line(phase="ready")
         answer = ask(sidecar.port)
     assert answer.returncode == 0
     assert answer.stdout.startswith(f"verdict: {outcome}\n- ")

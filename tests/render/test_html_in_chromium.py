@@ -82,7 +82,7 @@ def test_it_follows_a_start_without_a_reload_and_says_when_the_line_is_lost(chro
     log = tmp_path / "vllm.log"
     log.write_bytes(LOADING)
     with served("--log", str(log), "--min-concurrency", "2.5") as running:
-        running.log_line()
+        running.log_line(phase="profiling")
         chromium.open(f"http://127.0.0.1:{running.port}/")
         before = chromium.evaluate("document.getElementById('verdict').textContent")
         chromium.evaluate("document.getElementById('facts').open = true; window.never = 'reloaded'")
@@ -108,7 +108,7 @@ def test_without_script_it_is_right_as_it_came(chromium: Browser, tmp_path: Path
     log = tmp_path / "vllm.log"
     log.write_bytes(READY)
     with served("--log", str(log), "--min-concurrency", "2.5") as running:
-        running.log_line()
+        running.log_line(phase="ready")
         chromium.open(f"http://127.0.0.1:{running.port}/", script=False)
 
         text = chromium.evaluate("document.body.innerText")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.conftest import FIXTURES
 
 ENVIRON = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
@@ -32,10 +34,20 @@ class Served:
         connection.close()
         return response
 
-    def log_line(self) -> Any:
-        """The next line of its log; waits for it."""
+    def log_line(self, **wanted: object) -> Any:
+        """The next line of its log that tells what is wanted; waits for it.
+
+        On a busy machine there are states that a test does not mean: before the first look, or of half a log.
+        """
         assert self.process.stderr is not None
-        return json.loads(self.process.stderr.readline())
+        while True:
+            text = self.process.stderr.readline()
+            if not text.startswith("{"):  # it has ended, or tells why it will
+                self.process.kill()
+                pytest.fail(f"the sidecar says {text + self.process.stderr.read()!r} and no line of its log")
+            line = json.loads(text)
+            if all(line.get(key) == value for key, value in wanted.items()):
+                return line
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and give the exit status."""

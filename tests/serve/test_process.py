@@ -24,7 +24,7 @@ LOG = RUNS / "vllm-0.32.0-cpu-base/server.log"
 @pytest.fixture(scope="module")
 def sidecar() -> Iterator[Served]:
     with served("--log", str(LOG), "--min-concurrency", "2.5") as running:
-        running.log_line()  # told once the log has been read
+        running.log_line(phase="stopped")
         yield running
 
 
@@ -38,13 +38,13 @@ def test_a_log_that_appears_late_and_grows_opens_the_gate(tmp_path: Path) -> Non
     log = tmp_path / "vllm.log"
     said = tmp_path / "termination-log"
     with served("--log", str(log), "--min-concurrency", "2.5", "--termination-log", str(said)) as running:
-        waiting = running.log_line()
+        waiting = running.log_line(source_state="waiting")
         before = running.get("/readyz").status
         log.write_bytes(LOADING)
-        loading = running.log_line()
+        loading = running.log_line(phase="profiling")
         with log.open("ab") as file:
             file.write(READY[len(LOADING) :])
-        ready = running.log_line()
+        ready = running.log_line(phase="ready")
 
         assert (waiting["source_state"], before) == ("waiting", 503)
         assert (loading["phase"], loading["gate"]) == ("profiling", "closed")
@@ -58,11 +58,10 @@ def test_an_edited_slo_file_changes_the_verdict_and_not_the_gate(tmp_path: Path)
     log.write_bytes(READY)
     slo.write_text("objectives: {min_concurrency: 2.5}\n")
     with served("--log", str(log), "--slo", str(slo)) as running:
-        first = running.log_line()
+        running.log_line(verdict="pass", gate="open")
         slo.write_text("objectives: {min_concurrency: 300}\n")
-        second = running.log_line()
 
-        assert (first["verdict"], second["verdict"], second["gate"]) == ("pass", "fail", "open")
+        assert running.log_line(verdict="fail")["gate"] == "open"
 
 
 def test_a_restart_with_a_record_leaves_a_server_in_service(tmp_path: Path) -> None:
@@ -71,7 +70,7 @@ def test_a_restart_with_a_record_leaves_a_server_in_service(tmp_path: Path) -> N
     gates = []
     for target in ("2.5", "300"):
         with served("--log", str(log), "--record", record, "--min-concurrency", target) as running:
-            line = running.log_line()
+            line = running.log_line(phase="ready")
             gates.append((line["verdict"], line["gate"], running.get("/readyz").status))
             running.end(signal.SIGKILL)
 
@@ -83,7 +82,7 @@ def test_a_wording_of_ones_own_is_told(tmp_path: Path) -> None:
     log.write_text("(EngineCore pid=7) INFO 11-29 16:54:34 [worker.py:7] ACME pool ready: 40,960 tokens\n")
     rows = str(FIXTURES / "formats" / "acme.yaml")
     with served("--log", str(log), "--formats", rows, "--min-kv-cache-tokens", "40960") as running:
-        assert running.log_line()["kv_cache_tokens"] == 40960
+        assert running.log_line(source_state="reading", verdict="pass")["kv_cache_tokens"] == 40960
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -205,7 +204,7 @@ def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, 
 
 def test_a_crowd_that_says_nothing_keeps_no_probe_out(tmp_path: Path) -> None:
     with served("--log", str(LOG)) as running, contextlib.ExitStack() as crowd:
-        running.log_line()
+        running.log_line(phase="stopped")
         for _ in range(600):
             crowd.enter_context(socket.create_connection(("127.0.0.1", running.port)))
 

@@ -1,12 +1,13 @@
 """The SLO file under a running sidecar: edited, switched as Kubernetes does, broken, removed."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kvguard.errors import UserError
-from kvguard.serve.slo_file import SloFile
+from kvguard.serve.slo_file import SETTLE_S, SloFile
 from kvguard.slo.objectives import Slo
 from kvguard.sources.documents import read_slo
 
@@ -23,6 +24,11 @@ def following(path: Path) -> SloFile:
     return SloFile(path, reading(path), lambda: 1_000.0)
 
 
+def polled(slo_file: SloFile, now: float) -> bool:
+    """Two looks: at the first a change is seen, at the second it has rested."""
+    return slo_file.poll(now) or slo_file.poll(now + SETTLE_S)
+
+
 def target(slo: Slo) -> object:
     return slo.objectives[0].target
 
@@ -34,7 +40,7 @@ def test_an_edit_is_taken_over(tmp_path: Path) -> None:
 
     path.write_text(HIGHER)
 
-    assert slo_file.poll(10.0)
+    assert polled(slo_file, 10.0)
     assert target(slo_file.slo) == 300
 
 
@@ -53,7 +59,22 @@ def test_it_is_looked_at_once_a_second(tmp_path: Path) -> None:
     slo_file.poll(10.0)
     path.write_text(HIGHER)
 
-    assert [slo_file.poll(now) for now in (10.5, 11.1)] == [False, True]
+    assert [slo_file.poll(now) for now in (10.5, 11.1, 11.2, 11.3)] == [False, False, False, True]
+
+
+def test_a_file_that_is_being_written_is_not_taken_over_by_halves(tmp_path: Path) -> None:
+    path = tmp_path / "slo.yaml"
+    path.write_text(GOOD)
+    slo_file = following(path)
+
+    seen = []
+    for number, part in enumerate(("", "objectives:\n", "  min_concurrency: 300\n", "")):
+        with path.open("a" if number else "w") as file:
+            file.write(part)
+        seen.append(slo_file.poll(10.0 + number * SETTLE_S))
+
+    assert seen == [False, False, False, True]
+    assert (target(slo_file.slo), slo_file.status.failures) == (300, 0)
 
 
 def test_a_config_map_switches_a_folder_above_the_file(tmp_path: Path) -> None:
@@ -67,7 +88,7 @@ def test_a_config_map_switches_a_folder_above_the_file(tmp_path: Path) -> None:
     (tmp_path / "..new").symlink_to("v2")
     (tmp_path / "..new").replace(tmp_path / "..data")
 
-    assert slo_file.poll(10.0)
+    assert polled(slo_file, 10.0)
     assert target(slo_file.slo) == 300
 
 
@@ -78,7 +99,7 @@ def test_a_broken_edit_keeps_the_last_good_one_and_says_why(tmp_path: Path) -> N
 
     path.write_text(BROKEN)
 
-    assert slo_file.poll(10.0)
+    assert polled(slo_file, 10.0)
     assert target(slo_file.slo) == 2.5
     assert slo_file.status.failures == 1
     assert "did you mean min_concurrency?" in (slo_file.status.problem or "")
@@ -89,10 +110,10 @@ def test_a_mended_file_is_in_force_again(tmp_path: Path) -> None:
     path.write_text(GOOD)
     slo_file = following(path)
     path.write_text(BROKEN)
-    slo_file.poll(10.0)
+    polled(slo_file, 10.0)
 
     path.write_text(HIGHER)
-    slo_file.poll(20.0)
+    polled(slo_file, 20.0)
 
     assert (target(slo_file.slo), slo_file.status.problem, slo_file.status.failures) == (300, None, 1)
 
@@ -104,7 +125,7 @@ def test_a_removed_file_keeps_the_last_good_one(tmp_path: Path) -> None:
 
     path.unlink()
 
-    assert slo_file.poll(10.0)
+    assert polled(slo_file, 10.0)
     assert target(slo_file.slo) == 2.5
     assert "no such file" in (slo_file.status.problem or "")
 
@@ -122,3 +143,47 @@ def test_flags_alone_never_change() -> None:
 
     assert not slo_file.poll(10.0)
     assert slo_file.status.path is None
+
+
+@pytest.mark.parametrize(
+    "garbage, told",
+    [
+        (b"", "an SLO file is a mapping"),
+        (b"\0\377\376garbage", "not a text file"),
+        (b"\x7fELF" + bytes(1000), "not"),
+        (b"[" * 100_000, "neither YAML nor JSON"),
+        (b"a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "no such key"),
+        (b"{}: {}\n", "neither YAML nor JSON"),
+        (b"? [objectives]\n: 1\n", ""),
+        (b"objectives: {min_concurrency: .nan}\n", "min_concurrency"),
+        (b"!!python/object/apply:os.system [true]\n", ""),
+        (b"x" * (17 * 2**20), "larger than 16 MiB"),
+    ],
+    ids=lambda value: repr(value[:12]),
+)
+def test_garbage_in_its_place_is_told_in_one_line(garbage: bytes, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "slo.yaml"
+    path.write_text(GOOD)
+    slo_file = following(path)
+
+    path.write_bytes(garbage)
+
+    assert polled(slo_file, 10.0)
+    assert target(slo_file.slo) == 2.5
+    problem = slo_file.status.problem or ""
+    assert (told in problem, problem.startswith(str(path)), "\n" in problem) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    "put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path)], ids=["named pipe", "folder", "loop"]
+)
+def test_what_is_no_file_is_told_and_holds_nobody_up(put: Callable[[Path], object], tmp_path: Path) -> None:
+    path = tmp_path / "slo.yaml"
+    path.write_text(GOOD)
+    slo_file = following(path)
+
+    path.unlink()
+    put(path)
+
+    assert polled(slo_file, 10.0)
+    assert (target(slo_file.slo), slo_file.status.failures) == (2.5, 1)

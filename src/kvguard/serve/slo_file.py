@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from kvguard.errors import UserError
+from kvguard.errors import SourceError, UserError
 from kvguard.serve.snapshot import SloStatus
 from kvguard.slo.objectives import Slo
 
@@ -12,6 +12,8 @@ Signature = tuple[int, int, int, int]
 """Device, inode, size and change time of what the path leads to: a ConfigMap switches a symlink above the file."""
 
 LOOK_S = 1.0
+SETTLE_S = 0.2
+"""How long a change rests before it is read: half of a file that is being written may be valid, and ask for less."""
 
 
 class SloFile:
@@ -29,7 +31,7 @@ class SloFile:
     def __init__(self, path: Path | None, read: Callable[[], Slo], wall: Callable[[], float]) -> None:
         self._path, self._read, self._wall = path, read, wall
         self._due = 0.0
-        self._signature = self._look()
+        self._signature = self._seen = self._look()
         self.slo = read()
         self.status = SloStatus(str(path) if path else None, None, wall() if path else None)
 
@@ -37,15 +39,18 @@ class SloFile:
         """Look whether the file has changed, at most once a second; whether another SLO or problem is in force."""
         if self._path is None or now < self._due:
             return False
-        self._due = now + LOOK_S
-        signature = self._look()
-        if signature == self._signature:
+        signature, before = self._look(), self._seen
+        self._seen = signature
+        self._due = now + (LOOK_S if signature == before else SETTLE_S)
+        if signature == self._signature or signature != before:
             return False
         self._signature = signature
         return self._reload()
 
     def _reload(self) -> bool:
         try:
+            if self._path is not None and self._path.is_fifo():  # nobody need ever write into it
+                raise SourceError(f"{self._path}: a named pipe: put a file there")
             self.slo = self._read()
         except UserError as error:
             self.status = replace(self.status, problem=str(error), failures=self.status.failures + 1)
