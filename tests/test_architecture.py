@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "src" / "kvguard"
 RANKS = {
     "units": 0,
-    "frozen": 0,
+    "slotted": -1,
     "errors": 0,
     "version": 0,
     "events": 1,

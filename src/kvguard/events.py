@@ -6,11 +6,10 @@ carries half of its last place; counts are exact. A field that the wording does 
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, field
 
 
 class Printed(NamedTuple):

@@ -6,7 +6,6 @@ Several logs are several nodes of one deployment: one guard a log, joined by `ju
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from kvguard.events import Event
 from kvguard.lines.formats import FORMATS
@@ -15,6 +14,7 @@ from kvguard.lines.parser import StartupLogParser
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import replace
 from kvguard.startup.deployment import join, of_containers
 from kvguard.startup.fold import StartupFold
 from kvguard.startup.report import CapacityReport, LogCounts

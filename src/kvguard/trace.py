@@ -4,13 +4,13 @@ A line is traced as the guard takes it: the same parser, the same rules of belie
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
 from kvguard.events import Event, LineUnrecognized, Printed, ProcessSpoke
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
+from kvguard.slotted import dataclass, field, fields
 from kvguard.startup.report import CapacityReport
 
 MOST_STEPS = 10_000

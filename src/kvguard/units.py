@@ -6,9 +6,10 @@ line that prints "GB" for GiB says so in its row of the format table, never here
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, floor
+
+from kvguard.slotted import dataclass
 
 GIB = 2**30
 MIB = 2**20

@@ -3,7 +3,6 @@
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kvguard.cli.following import LONGEST_WAIT_S, Following, Talk
 from kvguard.cli.wait_flags import Until
@@ -12,6 +11,7 @@ from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import dataclass
 from kvguard.sources.child.command import ChildSource
 from kvguard.sources.child.signals import ForwardedSignals
 

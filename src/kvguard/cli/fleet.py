@@ -3,7 +3,6 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from kvguard.cli import exit_status
 from kvguard.cli.output import add_output_flags, destinations, write_reports
 from kvguard.cli.standard_streams import say
 from kvguard.slo.verdict import Outcome
+from kvguard.slotted import replace
 
 if TYPE_CHECKING:
     from kvguard.render.fleet_table import Replica

@@ -4,18 +4,17 @@ import errno
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from kvguard.cli.reading import joined, only_once
 from kvguard.cli.wait_flags import Until
 from kvguard.errors import SourceError
-from kvguard.frozen import dataclass
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.slotted import dataclass, replace
 from kvguard.sources.blocks import describe_os_error
 from kvguard.sources.opening import followed
 from kvguard.sources.source import Boundary, Chunk, Source, State

@@ -5,14 +5,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError, SourceError
-from kvguard.frozen import dataclass
 from kvguard.render.layout import Terminal
+from kvguard.slotted import dataclass, replace
 
 WIDEST = 120
 """Columns beyond which text is hard to read."""

@@ -1,11 +1,10 @@
 """`kvguard plan --from-log`: what a start measured on that machine, as the parts and the flags of a plan."""
 
-from dataclasses import dataclass
-
 from kvguard.errors import ConfigError
 from kvguard.guard import Guard
 from kvguard.kvcache.budget import MeasuredParts
 from kvguard.kvcache.dtypes import KV_DTYPES
+from kvguard.slotted import dataclass
 from kvguard.sources.blocks import read_blocks
 from kvguard.startup.report import Start
 from kvguard.units import GIB, Interval

@@ -3,12 +3,12 @@
 import json
 import struct
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from kvguard.errors import ConfigError, SourceError
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
 from kvguard.kvcache.models import MODELS, named_config
+from kvguard.slotted import dataclass
 
 _LONGEST_HEADER = 100 << 20
 

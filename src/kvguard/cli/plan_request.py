@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from kvguard.kvcache.pool import recover_blocks
 from kvguard.kvcache.releases import parse_release
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.kvcache.workload import Workload
+from kvguard.slotted import replace
 from kvguard.units import GIB, Interval
 
 _MAY_BE_ZERO = ("num-speculative-tokens", "draft-layers")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from kvguard.cli.output import cannot_write
 from kvguard.errors import ConfigError, SourceError
-from kvguard.frozen import dataclass
 from kvguard.render.history_chart import Record
 from kvguard.render.json_report import record_line
 from kvguard.render.stored_report import report_from
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import dataclass
 from kvguard.sources.record import append_line
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from kvguard.cli.formats_flag import add_formats_flag, table_from
@@ -13,6 +12,7 @@ from kvguard.cli.wait_flags import Until, add_wait_flags, waits
 from kvguard.errors import UserError
 from kvguard.render.formats import RENDERERS
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import replace
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

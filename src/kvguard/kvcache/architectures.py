@@ -1,7 +1,5 @@
 """From a model's config to its layers, by the table of architectures, and what else the arithmetic asks of it."""
 
-from dataclasses import replace
-
 from kvguard.errors import ConfigError
 from kvguard.kvcache.architecture_table import ARCHITECTURES, MODEL_TYPES, STATES_CACHED_IN_FULL
 from kvguard.kvcache.context import context_of
@@ -10,6 +8,7 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.readers import Reader, Shards, recurrent
 from kvguard.kvcache.readers.heads import MOST_LAYERS, attention_heads, layer_count
+from kvguard.slotted import replace
 
 _SPARSE_BLOCK = 64  # FlashMLA's sparse kernels take no other
 

@@ -1,6 +1,5 @@
 """Block sizes as vLLM settles them: raised where a recurrent state must fit a page, chosen anew by sliding layers."""
 
-from dataclasses import dataclass
 from math import lcm
 
 from kvguard.errors import ConfigError
@@ -8,6 +7,7 @@ from kvguard.kvcache import releases
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, State
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec, attention_spec, ceil, state_bytes, state_spec, widest_token
+from kvguard.slotted import dataclass
 
 _KERNEL_MINIMUM = 16
 _LATENT_KERNEL = 64

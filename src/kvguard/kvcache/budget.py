@@ -1,12 +1,11 @@
 """From the card to the cache: total × utilisation − weights − reserve, each part with its two ends and its origin."""
 
-from dataclasses import dataclass
-
 from kvguard.kvcache import releases
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
+from kvguard.slotted import dataclass
 from kvguard.units import GIB, MIB, Interval
 
 

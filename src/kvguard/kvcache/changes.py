@@ -1,7 +1,6 @@
 """The changes that can be made to a deployment, each with its flag as vLLM spells it, its value and its price."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import ceil, floor
 
 from kvguard.kvcache.layers import LayerKind
@@ -18,6 +17,7 @@ from kvguard.kvcache.levers import (
     with_options,
 )
 from kvguard.kvcache.workload import Workload
+from kvguard.slotted import replace
 from kvguard.units import Interval, format_bytes
 
 MOST_UTILIZATION = 0.95

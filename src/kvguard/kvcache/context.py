@@ -1,11 +1,11 @@
 """The context length that a model's config promises, as each release derives it (vLLM's config/model.py)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.releases import Release
+from kvguard.slotted import dataclass
 
 _LENGTH_KEYS = (
     "max_position_embeddings",

@@ -1,9 +1,8 @@
 """Bytes of a cache element: model dtypes, KV-cache dtypes with their scales, and since when vLLM takes them."""
 
-from dataclasses import dataclass
-
 from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import Release
+from kvguard.slotted import dataclass
 
 _TORCH_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "half": 2, "float": 4}
 

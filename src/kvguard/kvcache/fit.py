@@ -1,7 +1,6 @@
 """The start-up check: whether one request of max_model_len fits, how each release counts, and what it says if not."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kvguard.kvcache import releases
 from kvguard.kvcache.layout import Layout
@@ -10,6 +9,7 @@ from kvguard.kvcache.pages import ceil
 from kvguard.kvcache.pool import stage_request_bytes
 from kvguard.kvcache.requests import startup_blocks
 from kvguard.kvcache.stages import Stage
+from kvguard.slotted import dataclass
 from kvguard.units import GIB
 
 _DOCS = "https://docs.vllm.ai/en/latest/configuration/conserving_memory/"

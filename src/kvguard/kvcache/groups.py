@@ -4,7 +4,6 @@ After vLLM's v1/core/kv_cache_utils.py, release by release.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
@@ -12,6 +11,7 @@ from kvguard.kvcache.layers import Layer
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec
 from kvguard.kvcache.releases import Release
+from kvguard.slotted import dataclass, replace
 
 Placed = tuple[Layer, CacheSpec]
 

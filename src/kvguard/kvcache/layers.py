@@ -1,9 +1,9 @@
 """What a model's layers keep for a request, before any serving flag: the vocabulary that the readers write in."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kvguard.kvcache.context import Context
+from kvguard.slotted import dataclass
 
 
 class LayerKind(StrEnum):

@@ -1,6 +1,5 @@
 """The layout: a model under its flags, joined: groups, stages, block sizes, bytes."""
 
-from dataclasses import dataclass
 from math import lcm
 
 from kvguard.errors import ConfigError
@@ -10,6 +9,7 @@ from kvguard.kvcache.groups import Group, Grouping, form_groups
 from kvguard.kvcache.layers import LayerKind, ModelLayers
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.stages import Stage, in_stage_order, split_stages
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ read in several ways, a gain spans them all. A lever that cannot be computed is 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import floor
@@ -20,6 +19,7 @@ from kvguard.kvcache.pool import blocks_per_request, max_concurrency, pool_block
 from kvguard.kvcache.spelling import AND
 from kvguard.kvcache.uniform import UniformPool
 from kvguard.kvcache.workload import Workload, serve
+from kvguard.slotted import dataclass, replace
 from kvguard.units import Interval
 
 UNCHANGED = Interval(1.0, 1.0)

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from kvguard.errors import ConfigError
+from kvguard.slotted import dataclass, replace
 
 _TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model_config")
 """Where multi-modal configs keep the language model; the first that is an object with layers is taken."""

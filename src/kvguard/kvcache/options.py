@@ -1,11 +1,10 @@
 """The serving flags that bear on the cache: checked against the release, with vLLM's defaults filled in."""
 
-from dataclasses import dataclass, replace
-
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers
 from kvguard.kvcache.releases import Release
+from kvguard.slotted import dataclass, replace
 from kvguard.units import GIB
 
 

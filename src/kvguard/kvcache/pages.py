@@ -1,12 +1,11 @@
 """Bytes of one block of one layer on one rank (a page), for each kind of layer and each KV dtype."""
 
-from dataclasses import dataclass, replace
-
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.dtypes import PACKED_MLA_ROWS, kv_dtype, torch_bytes
 from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers, State
 from kvguard.kvcache.options import Serving
+from kvguard.slotted import dataclass, replace
 
 _LATENT = (LayerKind.MLA, LayerKind.MLA_INDEXER)
 _FULL_FAMILY = (LayerKind.FULL, LayerKind.MLA, LayerKind.MLA_INDEXER)

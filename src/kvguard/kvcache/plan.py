@@ -1,7 +1,6 @@
 """The plan: a deployment and a pool, to everything that can be said of it before it starts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.budget import Budget
@@ -11,6 +10,7 @@ from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Assumption, Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import Pool, describe_pool, pool_blocks
 from kvguard.kvcache.workload import Service, Workload, serve
+from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
 _NO_CEILING = 1 << 24

@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kvguard.kvcache import releases
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.requests import startup_blocks, startup_blocks_of_all
 from kvguard.kvcache.stages import Stage
+from kvguard.slotted import dataclass
 from kvguard.units import GIB, Interval
 
 

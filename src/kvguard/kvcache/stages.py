@@ -1,13 +1,13 @@
 """Pipeline stages: which layers each holds, and what a block id costs there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.groups import Group, Grouping, Placed, form_groups, stage_bytes
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

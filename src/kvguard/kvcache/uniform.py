@@ -2,7 +2,7 @@
 
 from math import ceil, floor
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
 

@@ -1,7 +1,6 @@
 """Bytes of a model's weights, estimated from its config where no checkpoint is at hand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.dtypes import torch_bytes
@@ -10,6 +9,7 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
 from kvguard.kvcache.stages import layer_ranges
+from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
 QUANTIZED_BITS: Mapping[str, tuple[float, float]] = {

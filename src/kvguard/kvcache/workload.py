@@ -1,6 +1,5 @@
 """A declared workload on a pool: blocks a request, what a shared prefix saves, requests that run without preemption."""
 
-from dataclasses import dataclass
 from math import floor
 
 from kvguard.kvcache import releases
@@ -8,6 +7,7 @@ from kvguard.kvcache.groups import Group
 from kvguard.kvcache.layers import LayerKind
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.requests import held_blocks
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

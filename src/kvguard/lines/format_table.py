@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, match, may_continue
 from kvguard.lines.openings import may_open
+from kvguard.slotted import replace
 
 LEAST_BEGINNING = 12
 """Characters of a format's literal that a text must end with to be taken for its beginning."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 
 MESSAGE_KEYS = (
     "message",

@@ -5,10 +5,8 @@ the conversion, so that `weights_gib` fills `weights_bytes`. Patterns are matche
 possessive quantifiers: a row needs no anchors and cannot backtrack (`row_rules` holds every row to that).
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import regex
 
 from kvguard.events import Event, Origin, Printed
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, field, fields, replace
 
 COUNT = r"\d{1,15}+"
 """A count; bounded, because a hostile line may hold more digits than a number can."""
@@ -91,9 +89,9 @@ def may_continue(row: LineFormat, message: str) -> bool:
 
 
 def _build(kind: type[Event], row: LineFormat, values: Mapping[str, Any], origin: Origin) -> Event:
-    known = {item.name for item in dataclasses.fields(kind)}
+    known = {item.name for item in fields(kind)}
     if "engine" in values and values["engine"] is not None and "engine" not in known:
-        origin = dataclasses.replace(origin, engine=values["engine"])
+        origin = replace(origin, engine=values["engine"])
     return kind(format=row.name, origin=origin, **{name: value for name, value in values.items() if name in known})
 
 

@@ -4,11 +4,10 @@
 message is never searched for behind text that no row describes.
 """
 
-from dataclasses import dataclass
-
 import regex
 
 from kvguard.events import Trust
+from kvguard.slotted import dataclass
 
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL"
 LEVEL = rf"(?P<level>{_LEVELS})"

@@ -7,7 +7,6 @@ Rules that must stay true here:
 - A server's record that goes on over further lines is told by its first one; a traceback by its first exception.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 import regex
@@ -19,6 +18,7 @@ from kvguard.lines.head import Head, strip
 from kvguard.lines.long_records import LongRecords
 from kvguard.lines.secrets import redact
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Width
+from kvguard.slotted import dataclass
 
 MAX_PARTS = 2**18
 """Characters joined from CRI or docker parts of one record."""
@@ -53,7 +53,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class Tally:
     """What readers of one log have counted together."""
 

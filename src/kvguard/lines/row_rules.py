@@ -7,7 +7,6 @@ Rules for a pattern (`fullmatch` anchors it, so it needs no `^` and `$`):
   that breaks this matches none of its lines, or only some (`[\\d,]++` before ", Maximum concurrency").
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from re import _constants as op  # type: ignore[attr-defined]
@@ -15,6 +14,7 @@ from re import _parser as grammar  # type: ignore[attr-defined]
 from typing import Any
 
 from kvguard.lines.line_format import LineFormat, field_of, is_figure
+from kvguard.slotted import fields
 
 # CPython's own reader of patterns: private, but the same from 3.11 on, and it knows possessive repeats. A reader of our
 # own would be longer than all the rules. `regex` in its VERSION1 dialect reads the same patterns the same way, but for
@@ -45,7 +45,7 @@ def faults(row: LineFormat) -> list[str]:
 
 def _unknown_fields(row: LineFormat) -> list[str]:
     """Named groups (of rows that convert them by suffix) and implied values that no event of the row takes."""
-    known = {field.name for kind in row.emits for field in dataclasses.fields(kind)} | {"engine"}
+    known = {field.name for kind in row.emits for field in fields(kind)} | {"engine"}
     told = list(row.fixed) if row.emits else []
     if row.read is None:
         told += [field_of(name) for name in re.compile(row.pattern).groupindex]

@@ -3,17 +3,17 @@
 The samples of the project's own rows and those of a user's rows are held to the table by this one reading.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from kvguard.events import Event, Origin, Printed
 from kvguard.lines.head import clean, envelope, strip
 from kvguard.lines.line_format import LineFormat, match
+from kvguard.slotted import dataclass, fields
 
 _NOWHERE = Origin(line=0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One row that describes a line, and what it tells of it."""
 
@@ -53,7 +53,7 @@ def _plain(event: Event, message: str) -> dict[str, object]:
     found: dict[str, object] = {"event": type(event).__name__}
     if event.origin.engine is not None:
         found["engine"] = event.origin.engine
-    for field in dataclasses.fields(event):
+    for field in fields(event):
         value = getattr(event, field.name)
         if field.name not in ("format", "origin") and value not in (None, field.default, message):
             found[field.name] = _plain_value(value)

@@ -10,10 +10,10 @@ What is told is the same as without skimming, line numbers included: a property 
 """
 
 import re
-from dataclasses import dataclass, field, replace
 
 from kvguard.events import Event, StatsLogged
 from kvguard.lines import stamps
+from kvguard.slotted import dataclass, field, replace
 
 MARK = b"]"
 """Closes the source file's bracket in every release's record; access lines and progress bars have none."""

@@ -4,12 +4,12 @@ It is held back with what it tells so far, so that a figure cut in two is never 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvguard.events import Event, Origin
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.records import WIDEST_TERMINAL
+from kvguard.slotted import dataclass
 
 RAGGED = 30
 """Columns by which lines wrapped at spaces differ."""

@@ -1,12 +1,11 @@
 """A difference as rows of words: what every form of it shows, in one order and one spelling."""
 
-from dataclasses import dataclass
-
 from kvguard.render.log_text import shown
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slo.baselines.budget import NOISE, Part
 from kvguard.slo.baselines.difference import Difference, FigureChange
 from kvguard.slo.baselines.evidence import factor, signed_bytes
+from kvguard.slotted import dataclass
 from kvguard.units import format_bytes, format_count, format_quantity
 
 NOT_TOLD = "not told"

@@ -1,13 +1,13 @@
 """A fleet as a table: one line a replica, the odd ones first, each with what is odd."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kvguard.render.layout import Cell, Terminal, Tone, columns, cut
 from kvguard.render.log_text import shown
 from kvguard.render.text import OUTCOME_TONES
 from kvguard.slo.verdict import Outcome
+from kvguard.slotted import dataclass
 
 NAMELESS = "–"
 WIDEST_NAME = 48

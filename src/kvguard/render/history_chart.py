@@ -1,7 +1,6 @@
 """Recorded checks over time: one bar a check, to the scale of the largest, and what changed between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from kvguard.render.layout import Cell, Terminal, Tone, columns
@@ -9,6 +8,7 @@ from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_bare
 from kvguard.render.text import OUTCOME_TONES
 from kvguard.slo.verdict import Outcome
+from kvguard.slotted import dataclass
 from kvguard.startup.report import CapacityReport
 from kvguard.units import format_bytes, format_ratio
 

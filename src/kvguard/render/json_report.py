@@ -5,7 +5,6 @@ Its keys are a contract, only ever added to; `stored_report.py` reads it back.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from kvguard.lines.secrets import mask_deep
@@ -13,6 +12,7 @@ from kvguard.render.log_text import escape_unshown
 from kvguard.render.probe_budget import probe_budget
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
+from kvguard.slotted import fields
 from kvguard.startup.report import (
     Capacity,
     CapacityReport,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 
 
 class Tone(StrEnum):

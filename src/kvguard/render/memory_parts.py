@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Memory, Start
 from kvguard.units import GIB
 

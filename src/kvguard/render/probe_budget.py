@@ -2,7 +2,7 @@
 
 import math
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Timings
 
 PERIOD_SECONDS = 10

@@ -3,12 +3,12 @@
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any, NoReturn
 
 from kvguard.errors import ConfigError
 from kvguard.render.json_report import KIND, SCHEMA_VERSION
+from kvguard.slotted import fields
 from kvguard.startup.report import (
     Capacity,
     CapacityReport,

@@ -6,11 +6,10 @@ its pass on, or, where `observe` or `on_unknown: allow` opened the gate, from th
 before that nothing was in service that a closing gate could hurt.
 """
 
-from dataclasses import dataclass, replace
-
 from kvguard.serve.let_through import LetThrough
 from kvguard.slo.objectives import Gate, GateMode, OnUnknown
 from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import Phase
 
 _ENDED = (Phase.FAILED, Phase.STOPPED)

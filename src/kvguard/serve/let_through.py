@@ -6,10 +6,11 @@ taken out by that. The record (`--record`) holds what was let through, on the la
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Phase, Start
 
 _ENOUGH_BYTES = 2**20

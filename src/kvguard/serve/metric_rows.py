@@ -5,7 +5,6 @@ tables, and in the two info metrics what the operator has configured: nothing th
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kvguard.render.log_text import shown
@@ -13,6 +12,7 @@ from kvguard.serve.memory_samples import memory_samples
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, Outcome
+from kvguard.slotted import dataclass
 from kvguard.sources.source import State
 from kvguard.startup.report import Capacity, Phase, Start
 from kvguard.version import __version__

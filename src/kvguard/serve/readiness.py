@@ -6,7 +6,6 @@ is not known yet) and of the expired draft "Health Check Response Format for HTT
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kvguard.render.log_text import shown
@@ -15,6 +14,7 @@ from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import Stage
 from kvguard.slo.verdict import CheckResult, Outcome
+from kvguard.slotted import dataclass
 from kvguard.sources.source import State
 from kvguard.startup.report import Phase
 

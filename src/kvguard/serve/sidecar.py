@@ -6,7 +6,6 @@ handed in by clocks of the caller: a test turns it by hand.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kvguard.guard import Guard
@@ -17,6 +16,7 @@ from kvguard.serve.snapshot import Snapshot
 from kvguard.serve.testimony import amended
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import dataclass, replace
 from kvguard.sources.source import Boundary, Chunk, Source, State
 from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.startup.report import CapacityReport

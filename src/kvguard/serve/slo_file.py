@@ -1,12 +1,12 @@
 """The SLO file while the sidecar runs: read again when it changes, the last good one kept when it is broken."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from kvguard.errors import SourceError, UserError
 from kvguard.serve.snapshot import SloStatus
 from kvguard.slo.objectives import Slo
+from kvguard.slotted import replace
 
 Signature = tuple[int, int, int, int]
 """Device, inode, size and change time of what the path leads to: a ConfigMap switches a symlink above the file."""

@@ -1,11 +1,11 @@
 """What the faces read: one frozen picture of verdict, gate, source and SLO file, replaced whole when any changes."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from kvguard.serve.gate import GateAnswer
 from kvguard.slo.objectives import Gate
 from kvguard.slo.verdict import Verdict
+from kvguard.slotted import dataclass
 from kvguard.sources.source import SourceStatus
 from kvguard.sources.vllm.answers import VllmAnswer
 

@@ -6,8 +6,8 @@ before the start began is another server's.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from kvguard.slotted import replace
 from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.startup.report import (
     Capacity,

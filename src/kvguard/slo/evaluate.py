@@ -6,10 +6,8 @@ figures; a miss outweighs what is not known; what is not known is never a pass.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kvguard.frozen import dataclass
 from kvguard.slo.cautions import judged_warnings
 from kvguard.slo.compare import judge, known_to_miss
 from kvguard.slo.course import capacity_gap, course_checks
@@ -28,6 +26,7 @@ from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
 from kvguard.slo.workload import observe_workload, workload_warnings
+from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
 

@@ -1,10 +1,9 @@
 """How many requests of one length one engine holds: the answer's type, and the words that it is told in."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import floor
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, replace
 from kvguard.units import Interval, format_count
 
 

@@ -5,7 +5,6 @@ does, the config is not the served model's, or its layout is not known: that is 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from kvguard.kvcache.workload import Workload, serve
 from kvguard.slo.fit import Fit, Request, in_blocks, spanned
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.told_options import in_flight_options, possible_options
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Capacity, Start
 from kvguard.units import Interval
 

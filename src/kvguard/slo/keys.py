@@ -1,7 +1,7 @@
 """Every key there is to ask something of a start, by section: the SLO file's and, with dashes, the flags'."""
 
-from kvguard.frozen import dataclass
 from kvguard.slo.objectives import OBJECTIVES, ObjectiveKind, Stage
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

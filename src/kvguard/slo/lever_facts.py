@@ -1,7 +1,6 @@
 """What a report tells the search for levers: measured bytes, flags, and the model's layers as far as they are known."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from math import floor
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.served_model import ServedModel
+from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
 from kvguard.units import GIB, Interval
 

@@ -1,7 +1,6 @@
 """What to change for a missed objective or a failed start: its target for `kvguard.kvcache`, its answer in words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from kvguard.slo.lever_facts import assumed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckResult, Lever
+from kvguard.slotted import replace
 from kvguard.startup.report import FailureKind, Start
 from kvguard.units import format_count
 

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import yaml
 
 from kvguard.errors import ConfigError
+from kvguard.slotted import dataclass
 
 KeyPath = tuple[str, ...]
 

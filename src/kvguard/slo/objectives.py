@@ -1,12 +1,11 @@
 """What is asked of a start: objectives, a workload, a regression bound, and what the gate does with the answer."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, field, replace
 
 if TYPE_CHECKING:
     from kvguard.slo.baselines.baseline import Baseline

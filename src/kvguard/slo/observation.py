@@ -1,7 +1,7 @@
 """What a report says of one indicator: a figure as printed, a computed interval, or why it is not known."""
 
-from kvguard.frozen import dataclass
 from kvguard.slo.verdict import CheckKind
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Place
 from kvguard.units import Interval
 

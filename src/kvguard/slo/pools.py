@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
-from kvguard.frozen import dataclass
 from kvguard.slo.fit import Fit, Request
 from kvguard.slo.fit_by_log import fit_by_log
 from kvguard.slo.objectives import Workload
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Capacity, Start
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
 from kvguard.kvcache.options import Options
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

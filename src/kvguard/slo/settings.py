@@ -1,14 +1,13 @@
 """What a person asked for, from a file and from flags, as one flat mapping of read values; and the `Slo` it makes."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
-from kvguard.frozen import dataclass
 from kvguard.slo.keys import BY_NAME, KEYS
 from kvguard.slo.objectives import KINDS, Gate, GateMode, Objective, OnUnknown, Severity, Slo, Workload
+from kvguard.slotted import dataclass, field
 
 if TYPE_CHECKING:
     from kvguard.slo.baselines.baseline import Baseline

@@ -1,7 +1,6 @@
 """What a log tells the arithmetic: the serving flags of a start as `kvguard.kvcache` takes them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -9,6 +8,7 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.releases import NEWEST_TESTED, OLDEST, Release, parse_release
 from kvguard.slo.layer_evidence import known_block_size
+from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
 
 _POOL_FIGURE = Release(0, 20, 0)

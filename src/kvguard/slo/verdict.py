@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 
-from kvguard.frozen import dataclass
 from kvguard.kvcache.spelling import AND, spelt
 from kvguard.slo.objectives import Severity, Stage
+from kvguard.slotted import dataclass
 from kvguard.startup.report import CapacityReport, Place
 from kvguard.units import format_bytes, format_count
 

@@ -1,14 +1,13 @@
 """Judges the declared workload: requests that fit without preemption, the share of one request, what load has shown."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import floor
 
-from kvguard.frozen import dataclass
 from kvguard.slo.fit import Fit, Request
 from kvguard.slo.observation import Observation, computed, unknown
 from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckKind
+from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import Place, Start, StartWarning
 from kvguard.units import Interval, format_count, format_ratio
 

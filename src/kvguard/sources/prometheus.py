@@ -7,12 +7,12 @@ PromQL writes them; `query=EXPRESSION` over one of the gauges gives that figure 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import TOKENS_FROM_CONCURRENCY, parse_release
 from kvguard.slo.baselines.baseline import Baseline, Figure
+from kvguard.slotted import dataclass
 from kvguard.sources.prometheus_query import Sample, instant_query
 from kvguard.startup.report import TokenFigure
 

@@ -1,10 +1,10 @@
 """Asks a Prometheus server one question now, over its HTTP API, and gives the samples of the answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kvguard.errors import SourceError
+from kvguard.slotted import dataclass
 
 PATIENCE_SECONDS = 15.0
 

@@ -10,12 +10,12 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from kvguard.errors import SourceError
+from kvguard.slotted import dataclass
 from kvguard.sources.blocks import read_descriptor
 from kvguard.sources.source import READ_BYTES
 from kvguard.sources.tracked import HEAD_BYTES, Identity, Mark, first_data, identity_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass
 
 READ_BYTES = 256 * 1024
 """How much one poll hands over at most: at 200 MB/s that is under 2 ms between two answers of the server."""

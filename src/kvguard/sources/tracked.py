@@ -8,9 +8,10 @@ was cut and grew again, or that was rewritten shows itself in the same system ca
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from kvguard.slotted import dataclass
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 256

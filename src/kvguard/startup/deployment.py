@@ -1,8 +1,8 @@
 """Several logs of one deployment, one a node: their newest starts as one report."""
 
-import dataclasses
 from collections.abc import Sequence
 
+from kvguard.slotted import fields, replace
 from kvguard.startup.report import Capacity, CapacityReport, DeploymentCapacity, LogCounts, Phase, Start
 
 _WORST_FIRST = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.STOPPED, Phase.ALLOCATED, Phase.READY)
@@ -18,11 +18,11 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
         return reports[0]
     started = [report for report in reports if report.start is not None]
     if not started:
-        return dataclasses.replace(reports[0], sources=_sources(reports), counts=_counts(reports))
+        return replace(reports[0], sources=_sources(reports), counts=_counts(reports))
     leading = min(started, key=_progress)
     assert leading.start is not None
     starts = [report.start for report in started if report.start is not None]
-    return dataclasses.replace(
+    return replace(
         leading,
         sources=_sources(reports),
         start=_joined(leading.start, starts),
@@ -41,7 +41,7 @@ def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
     if len({report.start.model for report in started if report.start is not None}) <= 1:
         return join(reports)
     weakest = min(started, key=lambda report: _weakness(report.start.capacity.weakest) if report.start else (0, 0, 0))
-    return dataclasses.replace(weakest, counts=_counts(reports))
+    return replace(weakest, counts=_counts(reports))
 
 
 def _progress(report: CapacityReport) -> int:
@@ -71,7 +71,7 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
         total_kv_cache_tokens=sum(t for t in tokens if t) if whole and all(tokens) else None,
         total_max_concurrency=round(sum(c for c in concurrency if c), 2) if whole and all(concurrency) else None,
     )
-    return dataclasses.replace(
+    return replace(
         leading,
         engines=engines,
         capacity=capacity,
@@ -97,7 +97,7 @@ def _side_by_side(starts: Sequence[Start]) -> tuple[Capacity, ...]:
             while label in taken:
                 label = str(int(label) + 1)
             taken.add(label)
-            engines.append(dataclasses.replace(engine, engine=label))
+            engines.append(replace(engine, engine=label))
     return tuple(engines)
 
 
@@ -121,6 +121,4 @@ def _sources(reports: Sequence[CapacityReport]) -> tuple[str, ...]:
 
 
 def _counts(reports: Sequence[CapacityReport]) -> LogCounts:
-    return LogCounts(
-        *(sum(getattr(report.counts, item.name) for report in reports) for item in dataclasses.fields(LogCounts))
-    )
+    return LogCounts(*(sum(getattr(report.counts, item.name) for report in reports) for item in fields(LogCounts)))

@@ -1,9 +1,9 @@
 """What follows from printed figures by arithmetic alone: it stands in `derived` with how, never in the field itself."""
 
-import dataclasses
 import math
 from types import MappingProxyType
 
+from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Derived
 from kvguard.startup.state import StartState
 from kvguard.startup.versions import TOKENS_OF_A_GROUP, at_least
@@ -25,7 +25,7 @@ def with_derived(known: Capacity, state: StartState) -> Capacity:
             found["gpu_blocks"] = Derived(known.kv_cache_tokens // block_size, how)
     if block_size is not None:
         found["block_size"] = Derived(block_size, why)
-    return dataclasses.replace(known, derived=MappingProxyType(found)) if found else known
+    return replace(known, derived=MappingProxyType(found)) if found else known
 
 
 def _counts_blocks(state: StartState) -> bool:

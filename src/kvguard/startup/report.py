@@ -5,11 +5,10 @@ concurrency per engine; `total_*` are sums over the engines. `None` where the lo
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, field
 
 
 class Phase(StrEnum):

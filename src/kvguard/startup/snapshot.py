@@ -1,11 +1,11 @@
 """The state of a start, frozen: ranks to engines (the smallest), engines to the deployment (sum and weakest)."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from kvguard.events import Printed
 from kvguard.lines.stamps import elapsed
+from kvguard.slotted import replace
 from kvguard.startup import derived
 from kvguard.startup.cautions import cautions
 from kvguard.startup.expected import engines_expected, missing_reports
@@ -227,7 +227,7 @@ def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
     if loose is None or (weakest.kv_cache_bytes is not None and weakest.kv_cache_bytes <= loose.value.value):
         return weakest
     rounding = {**weakest.rounding, "kv_cache_bytes": loose.value.rounding}
-    return dataclasses.replace(weakest, kv_cache_bytes=round(loose.value.value), rounding=MappingProxyType(rounding))
+    return replace(weakest, kv_cache_bytes=round(loose.value.value), rounding=MappingProxyType(rounding))
 
 
 def _has_capacity(engine: Capacity) -> bool:

@@ -1,10 +1,10 @@
 """What is known of one start while its lines come in: mutable, and nothing else in the package is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from kvguard.events import Event, Origin, Printed, StatsLogged
+from kvguard.slotted import dataclass, field
 from kvguard.startup.report import FailureKind, Phase
 
 MAX_NOTED = 20

@@ -5,11 +5,11 @@ is read by which. What a reader does not know it refuses by name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kvguard.kvcache.layers import Layer
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.releases import Release
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

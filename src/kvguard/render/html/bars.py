@@ -1,9 +1,9 @@
 """Horizontal drawings to scale: positions are shares of the width, so that they fit a phone without shrunken text."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kvguard.render.html.markup import Markup, element
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

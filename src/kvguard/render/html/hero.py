@@ -1,12 +1,12 @@
 """The top of the page: the verdict in words, why, and what the gate answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment
 from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
 from kvguard.slo.verdict import Outcome, Reason, Verdict
+from kvguard.slotted import dataclass
 from kvguard.startup.report import CapacityReport
 
 

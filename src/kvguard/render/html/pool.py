@@ -1,12 +1,12 @@
 """The pool against the workload: how many requests of which length fit, a box a request, with the target as a line."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor
 
 from kvguard.render.html.bars import Mark, Stretch, drawing
 from kvguard.render.html.markup import Markup, element
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
+from kvguard.slotted import dataclass
 from kvguard.startup.report import Capacity, Failure, Start
 from kvguard.units import format_bytes, format_count
 

@@ -1,12 +1,12 @@
 """What is kept of a start, or of several of the same deployment: capacity, memory parts, and the flags that matter."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.slo.layer_evidence import is_hybrid, known_block_size, one_kind_because
+from kvguard.slotted import dataclass, field
 from kvguard.startup.report import Capacity, CapacityReport, Failure, Phase, Start, TokenFigure
 
 CAPACITY_FIGURES = ("kv_cache_tokens", "max_concurrency", "gpu_blocks", "kv_cache_bytes", "weights_bytes")

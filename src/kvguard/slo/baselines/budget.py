@@ -6,13 +6,13 @@ with the graphs in it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
 from kvguard.slo.baselines.baseline import Baseline
 from kvguard.slo.baselines.pair import Pair
+from kvguard.slotted import dataclass
 from kvguard.units import GIB
 
 NOISE = 0.011 * GIB

@@ -1,12 +1,11 @@
 """The difference of two starts, whole: capacity, memory part by part, options, and why; the faces only draw it."""
 
-from dataclasses import dataclass
-
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slo.baselines.budget import NOISE, BudgetChange, budget_change
 from kvguard.slo.baselines.causes import causes
 from kvguard.slo.baselines.likeness import LABELS, Likeness, compared, is_like
 from kvguard.slo.baselines.pair import OptionChange, Pair
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

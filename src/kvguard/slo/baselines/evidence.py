@@ -1,9 +1,8 @@
 """What the rules of `causes` look at, and the words that they share."""
 
-from dataclasses import dataclass
-
 from kvguard.slo.baselines.budget import NOISE, BudgetChange
 from kvguard.slo.baselines.pair import DEFAULT, Pair
+from kvguard.slotted import dataclass
 from kvguard.startup.report import TokenFigure
 from kvguard.units import format_bytes, format_count
 

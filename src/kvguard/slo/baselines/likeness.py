@@ -1,11 +1,11 @@
 """Compares like with like: which figure of two starts means the same in both, and why the others do not."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvguard.slo.baselines.baseline import Figure
 from kvguard.slo.baselines.pair import Pair
+from kvguard.slotted import dataclass
 from kvguard.startup.report import TokenFigure
 from kvguard.units import Interval
 

@@ -1,12 +1,12 @@
 """Two starts side by side: the older and the newer, and the questions that every comparison asks of both."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
 from kvguard.slo.baselines.baseline import ARGUMENTS, OPTIONS, Baseline, Figure
+from kvguard.slotted import dataclass
 
 DEFAULT = "default"
 _SHARE, _SHARE_SINCE_020 = 0.9, 0.92  # config/cache.py

@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kvguard.errors import ConfigError
+from kvguard.slotted import dataclass
 
 PREFIX = "pod:"
 SELF = "self"

@@ -1,8 +1,9 @@
 """What a pod's status says about one container, as far as its log goes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from kvguard.slotted import dataclass
 
 # The order in which the kubelet looks for a name (kubernetes pkg/kubelet/kubelet_pods.go, validateContainerLogStatus)
 _STATUS_LISTS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

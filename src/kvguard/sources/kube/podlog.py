@@ -10,8 +10,8 @@ import json
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from kvguard.slotted import dataclass
 from kvguard.sources.kube.address import Cluster, PodAddress
 from kvguard.sources.kube.answers import problem
 from kvguard.sources.kube.container import ContainerView, view

@@ -10,10 +10,10 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 import httpx
 
+from kvguard.slotted import dataclass
 from kvguard.sources.kube.address import Cluster
 
 _CONNECT_S = 10.0

@@ -1,6 +1,6 @@
 """What vLLM's endpoints answer, as frozen types; whatever an answer does not hold is `None`, never zero."""
 
-from dataclasses import dataclass
+from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)

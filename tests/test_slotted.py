@@ -1,4 +1,4 @@
-"""The quick frozen dataclasses are what the standard library's are."""
+"""The quick dataclasses are what the standard library's are."""
 
 import copy
 import dataclasses
@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from kvguard.events import Origin, ServerAnnounced
-from kvguard.frozen import dataclass
+from kvguard.slotted import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Place:
 
     line: int
     name: str = "log"
-    seen: list[int] = dataclasses.field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def test_each_instance_has_its_own_made_default() -> None:
 
 
 def test_the_standard_library_knows_it() -> None:
-    assert [field.name for field in dataclasses.fields(Named)] == ["line", "name", "seen", "exact"]
+    assert [one.name for one in dataclasses.fields(Named)] == ["line", "name", "seen", "exact"]
     assert dataclasses.replace(Named(3), exact=True) == Named(3, exact=True)
     assert dataclasses.asdict(Place(3)) == {"line": 3, "name": "log", "seen": []}
 
@@ -65,4 +65,4 @@ def test_a_missing_or_unknown_field_is_refused() -> None:
 
 
 def test_a_class_of_the_core_is_one() -> None:
-    assert [field.name for field in dataclasses.fields(ServerAnnounced)][:2] == ["format", "origin"]
+    assert [one.name for one in dataclasses.fields(ServerAnnounced)][:2] == ["format", "origin"]

@@ -1,0 +1,147 @@
+"""Slotted dataclasses without generated code: a short command pays for no module and no method that it does not use.
+
+The standard library loads a tokenizer of Python and compiles six functions a class: for the hundred classes of a check
+that takes longer than reading a start-up log. What these classes are and can do is the same, and `dataclasses` knows
+them: its own `fields`, `replace` and `asdict` take them as well.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field, fields, replace
+else:
+
+    def dataclass(*, slots, frozen=False, kw_only=False):
+        """`dataclasses.dataclass` of a class with slots."""
+        assert slots
+
+        def made(cls):
+            content = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
+            inherited = {one.name: one for one in getattr(cls, "__slotted__", ())}
+            own = {name: _Field(name, content.pop(name, _MISSING), kw_only) for name in cls.__annotations__}
+            content["__slots__"] = tuple(name for name in own if name not in inherited)
+            content["__slotted__"] = tuple((inherited | own).values())
+            content["__match_args__"] = tuple(one.name for one in content["__slotted__"] if not one.by_name)
+            content["__dataclass_fields__"] = _ForTheStandardLibrary()
+            methods = _METHODS | (_FROZEN if frozen else {"__hash__": None})
+            return type(cls)(cls.__name__, cls.__bases__, methods | content)
+
+        return made
+
+    def field(*, default_factory):
+        """A default that is made anew for each instance."""
+        return _Made(default_factory)
+
+    def fields(kind):
+        """The fields of a class or of an instance, those of its bases first; each has a `name`."""
+        return kind.__slotted__
+
+    def replace(old, **changes):
+        """The same, with other values in some fields."""
+        return type(old)(**(dict(zip(_names(old), _values(old), strict=True)) | changes))
+
+
+__all__ = ["dataclass", "field", "fields", "replace"]
+
+_MISSING = object()
+
+
+class _Made:
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
+
+
+class _Field:
+    __slots__ = ("by_name", "default", "name")
+
+    def __init__(self, name: str, default: object, by_name: bool) -> None:
+        self.name = name
+        self.default = default
+        self.by_name = by_name
+
+
+class _ForTheStandardLibrary:
+    """What `dataclasses` looks for in a class, written when it does."""
+
+    def __get__(self, instance: object, owner: Any) -> dict[str, Any]:
+        import dataclasses
+
+        described: list[tuple[str, type, Any]] = []
+        for one in owner.__slotted__:
+            settings: dict[str, Any] = {"kw_only": one.by_name}
+            if isinstance(one.default, _Made):
+                settings["default_factory"] = one.default.make
+            elif one.default is not _MISSING:
+                settings["default"] = one.default
+            described.append((one.name, object, dataclasses.field(**settings)))
+        found: dict[str, Any] = vars(dataclasses.make_dataclass(owner.__name__, described))["__dataclass_fields__"]
+        owner.__dataclass_fields__ = found
+        return found
+
+
+def _init(self: Any, *values: object, **named: object) -> None:
+    by_place = self.__match_args__
+    if len(values) > len(by_place):
+        raise TypeError(f"{type(self).__qualname__} takes {len(by_place)} values by place, not {len(values)}")
+    given = dict(zip(by_place, values, strict=False))
+    if not given.keys().isdisjoint(named):
+        raise TypeError(f"{type(self).__qualname__} got {', '.join(given.keys() & named)} twice")
+    given |= named
+    for one in self.__slotted__:
+        value = given.pop(one.name, one.default)
+        if value is _MISSING:
+            raise TypeError(f"{type(self).__qualname__} misses {one.name}")
+        object.__setattr__(self, one.name, value.make() if type(value) is _Made else value)
+    if given:
+        raise TypeError(f"{type(self).__qualname__} has no field {', '.join(given)}")
+
+
+def _names(self: Any) -> list[str]:
+    return [one.name for one in self.__slotted__]
+
+
+def _values(self: object) -> tuple[object, ...]:
+    return tuple([getattr(self, name) for name in _names(self)])
+
+
+def _repr(self: object) -> str:
+    shown = ", ".join(f"{name}={value!r}" for name, value in zip(_names(self), _values(self), strict=True))
+    return f"{type(self).__qualname__}({shown})"
+
+
+def _equal(self: object, other: object) -> bool:
+    return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
+
+
+def _refuse_to_set(self: object, name: str, value: object) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: object, name: str) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _set_state(self: object, state: list[object]) -> None:
+    for name, value in zip(_names(self), state, strict=True):
+        object.__setattr__(self, name, value)
+
+
+_METHODS = {
+    "__init__": _init,
+    "__repr__": _repr,
+    "__eq__": _equal,
+    "__getstate__": lambda self: list(_values(self)),
+    "__setstate__": _set_state,
+}
+_FROZEN = {
+    "__hash__": lambda self: hash(_values(self)),
+    "__setattr__": _refuse_to_set,
+    "__delattr__": _refuse_to_delete,
+}
