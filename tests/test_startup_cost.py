@@ -48,13 +48,13 @@ def test_an_slo_file_costs_its_readers_and_no_web_stack(tmp_path: Path) -> None:
 def test_the_version_costs_no_parser() -> None:
     loaded = loaded_by("--version")
 
-    assert loaded & {"argparse", "regex", "dataclasses", "typing", "inspect"} == set()
+    assert loaded & {"argparse", "re", "regex", "dataclasses", "typing", "inspect"} == set()
 
 
 def test_a_log_compiles_only_the_rows_that_its_lines_could_open() -> None:
     program = (
-        "import sys; from kvguard.cli import main; main(sys.argv[1:]); from kvguard.lines import line_format as rows; "
-        "print(rows._compiled.cache_info().currsize, *sys.modules, file=sys.stderr)"
+        "import sys; from kvguard.cli import main; main(sys.argv[1:]); from kvguard.lines import patterns; "
+        "print(patterns.compiled.cache_info().currsize, *sys.modules, file=sys.stderr)"
     )
     log = str(FIXTURES / "logs/runs/vllm-0.32.0-cpu-base/server.log")
     environ = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
@@ -62,6 +62,6 @@ def test_a_log_compiles_only_the_rows_that_its_lines_could_open() -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
     compiled, *modules = done.stderr.splitlines()[-1].split()
 
-    assert int(compiled) < 60
+    assert int(compiled) < 80
     # neither what follows a log nor a report that nobody asked for
     assert not {"kvguard.sources.rotated", "kvguard.render.junit", "kvguard.render.github"} & set(modules)

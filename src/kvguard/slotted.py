@@ -93,10 +93,10 @@ def _init(self: Any, *values: object, **named: object) -> None:
     for one in self.__slotted__:
         value = given.pop(one.name, one.default)
         if value is _MISSING:
-            raise TypeError(f"{type(self).__qualname__} misses {one.name}")
+            raise TypeError(f"{type(self).__qualname__} misses {one.name!r}")
         object.__setattr__(self, one.name, value.make() if type(value) is _Made else value)
     if given:
-        raise TypeError(f"{type(self).__qualname__} has no field {', '.join(given)}")
+        raise TypeError(f"{type(self).__qualname__} has no field {', '.join(map(repr, given))}")
 
 
 def _names(self: Any) -> list[str]:

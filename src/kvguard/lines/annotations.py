@@ -1,11 +1,9 @@
 """What people do to a message when they paste it: align it, quote it in a sentence, write a note behind it."""
 
-import regex
+from kvguard.lines.patterns import compiled
 
-_NOTE = regex.compile(
-    r"(?P<message>\S.{7,}?)(?: {1,40}(?:\([^()]*+\)|(?:<[-=~]{1,40}+|←|⟵|⬅)(?!\S*+>).*+)| {2,40}# .*+)", regex.VERSION1
-)
-_QUOTED = regex.compile(r"`?(?P<message>[^`]{8,})` {0,3}[:：=—–→-].*+", regex.VERSION1)
+_NOTE = r"(?P<message>\S.{7,}?)(?: {1,40}(?:\([^()]*+\)|(?:<[-=~]{1,40}+|←|⟵|⬅)(?!\S*+>).*+)| {2,40}# .*+)"
+_QUOTED = r"`?(?P<message>[^`]{8,})` {0,3}[:：=—–→-].*+"
 
 
 def readings(message: str) -> tuple[str, ...]:
@@ -16,7 +14,7 @@ def readings(message: str) -> tuple[str, ...]:
     """
     texts = [" ".join(message.split())] if "  " in message else []
     for form in (_QUOTED, _NOTE):
-        match = form.fullmatch(message.strip())
+        match = compiled(form).fullmatch(message.strip())
         if match is not None:
             texts.append(match["message"])
     return tuple(texts)

@@ -5,17 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kvguard import events
 from kvguard.events import Event, Origin
-from kvguard.lines.line_format import LineFormat, match, may_continue
-from kvguard.lines.openings import may_open
+from kvguard.lines.line_format import LineFormat, describes, match, may_continue
+from kvguard.lines.openings import may_open, openings
 from kvguard.slotted import replace
 
 LEAST_BEGINNING = 12
 """Characters of a format's literal that a text must end with to be taken for its beginning."""
 _WHAT_MAY_FOLLOW = (" ", ",", ".", "0", "x", "(")
 """How the rest of a cut message can begin: the next clause, or the other half of a figure or a word."""
-_NO_BEGINNING = "qz 9 x"
-"""A text that no wording begins with: a pattern that would go on from it says nothing about beginnings."""
-_NOWHERE = Origin(line=0)
 _TURNING = (
     events.ServerAnnounced,
     events.ArgumentsGiven,
@@ -46,8 +43,8 @@ class FormatTable:
         )
 
     def known(self, text: str) -> list[LineFormat]:
-        """The rows whose literal the text holds."""
-        return [row for literal, row in self._by_literal if literal in text]
+        """The rows whose literal the text holds, and whose messages can begin like it."""
+        return [row for literal, row in self._by_literal if literal in text and may_open(row.pattern, text)]
 
     def tell(self, candidates: Iterable[str], origin: Origin) -> list[Event] | None:
         """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""
@@ -70,10 +67,9 @@ class FormatTable:
     def may_grow(self, message: str) -> bool:
         """Whether a row describes the message with more behind it as well."""
         longer = [message + more for more in _WHAT_MAY_FOLLOW]
-        return any(
-            may_continue(row, text) or match(row, text, _NOWHERE) is not None
-            for row in self.known(message)
-            for text in longer
+        rows = self.known(message)
+        return any(describes(row, text) for row in rows for text in longer) or any(
+            may_continue(row, text) for row in rows for text in longer
         )
 
     def ends_with_beginning(self, text: str) -> bool:
@@ -82,8 +78,12 @@ class FormatTable:
         return any(text[-size:] in beginnings for size in range(LEAST_BEGINNING, min(longest, len(text)) + 1))
 
     def _opened_by(self, text: str) -> Iterator[LineFormat]:
-        """The rows that could begin like the text, without those that would go on from any."""
-        return (row for row in self.rows if may_open(row.pattern, text) and not may_continue(row, _NO_BEGINNING))
+        """The rows that could begin like the text, without those that could begin like any."""
+        return (row for row in self._with_openings if may_open(row.pattern, text))
+
+    @functools.cached_property
+    def _with_openings(self) -> list[LineFormat]:
+        return [row for row in self.rows if "" not in openings(row.pattern)]
 
     @functools.cached_property
     def _beginnings(self) -> tuple[frozenset[str], int]:

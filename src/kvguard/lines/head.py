@@ -4,33 +4,30 @@ Between the two steps the parts of a cut line are joined and several records on 
 """
 
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import regex
-
 from kvguard.events import Role, Trust
 from kvguard.lines import json_record, stamps
+from kvguard.lines.patterns import compiled
 from kvguard.lines.prefixes import PREFIXES, Prefix
 from kvguard.lines.tags import speaker
 
 MAX_DEPTH = 16
 """Prefixes around one message: docker compose in a CI's log of a Ray worker's nested actors needs nine."""
 
-_ANSI = regex.compile(
+_ANSI = (
     r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]"
     r"|\x1b[\]_PX^][^\x07\x1b]*+(?:\x07|\x1b\\)?+"
     r"|\x1b[@-Z\\-~]"
     r"|(?:\^\[|\\u001b|\\x1b|\\033|\\e|\u241b|\ufffd)\[[0-9;]*+m"
-    r"|\[\d{1,3}(?:;\d{1,3}){0,4}m",
-    regex.VERSION1,
+    r"|\[\d{1,3}(?:;\d{1,3}){0,4}m"
 )
-_LINKED = regex.compile(r"\[([\w./-]{1,80}?\.py:\d++)\]\(https?://[^\s()]*+\)", regex.VERSION1)
+_LINKED = r"\[([\w./-]{1,80}?\.py:\d++)\]\(https?://[^\s()]*+\)"
 """A source file and its line, which a chat or a notes program has taken for an address."""
 _INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": "  "})
-_REPEATED = regex.compile(
-    r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
-)
+_REPEATED = r" ?\[repeated (?P<times>\d++)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
 _BORDERS = ("│", "┃", "║")
 
 
@@ -69,9 +66,9 @@ class Head(NamedTuple):
 def clean(text: str) -> str:
     """The text without colours, other escape sequences, links of source lines and invisible characters."""
     if "\x1b" in text or "[" in text or "\\" in text:
-        text = _ANSI.sub("", text)
+        text = compiled(_ANSI).sub("", text)
         if "](http" in text:
-            text = _LINKED.sub(r"\1", text)
+            text = compiled(_LINKED).sub(r"\1", text)
     return text if text.isascii() and "\t" not in text and "\x00" not in text else text.translate(_INVISIBLE)
 
 
@@ -116,7 +113,7 @@ def _without_trailer(head: Head) -> Head:
     message = head.message
     if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
         message = _without_right_border(message, _BORDERS)
-    if "[repeated " in message and (found := _REPEATED.search(message)) is not None:
+    if "[repeated " in message and (found := compiled(_REPEATED).search(message)) is not None:
         return head._replace(message=message[: found.start()], repeated=int(found["times"]) + 1)
     return head if message is head.message else head._replace(message=message)
 
@@ -156,26 +153,27 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
 def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
     """The head with the next prefix taken off, and whether the message follows at once."""
     text = head.message.lstrip(" ")
-    for prefix in _beginning_with(text[:1]):
-        if outer_only and not prefix.outer:
-            if prefix.pattern.match(text) is not None:
-                return None  # a logger's own prefix begins here: what follows belongs to the record
+    for prefix in _beginning_with(text[0]) if text else ():
+        if prefix.holds and not any(part in text for part in prefix.holds):
             continue
-        match = prefix.pattern.match(text)
-        if match is not None and match.end() > 0:
-            if _is_quoted(head, match.groupdict()):
-                return None
-            return _taken(head, prefix, match, text[match.end() :]), prefix.final
+        match = compiled(prefix.pattern).match(text)
+        if match is None or not match[0]:
+            continue
+        if outer_only and not prefix.outer:
+            return None  # a logger's own prefix begins here: what follows belongs to the record
+        if _is_quoted(head, match.groupdict()):
+            return None
+        return _taken(head, prefix, match, text[match.end() :]), prefix.final
     return None
 
 
 @functools.lru_cache(maxsize=512)
 def _beginning_with(character: str) -> tuple[Prefix, ...]:
     """The prefixes that can begin with this character: most of the table need not be tried."""
-    return tuple(prefix for prefix in PREFIXES if prefix.pattern.fullmatch(character, partial=True) is not None)
+    return tuple(prefix for prefix in PREFIXES if character in prefix.begins or not character.isascii())
 
 
-def _taken(head: Head, prefix: Prefix, match: "regex.Match[str]", rest: str) -> Head:
+def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Head:
     groups: Mapping[str, str] = {name: text for name, text in match.groupdict().items() if text is not None}
     changes: dict[str, Any] = {"message": rest}
     if prefix.ambiguous:

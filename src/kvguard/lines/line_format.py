@@ -6,14 +6,14 @@ possessive quantifiers: a row needs no anchors and cannot backtrack (`row_rules`
 """
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-import regex
-
 from kvguard.events import Event, Origin, Printed
+from kvguard.lines.patterns import compiled, could_become
 from kvguard.slotted import dataclass, field, fields, replace
 
 COUNT = r"\d{1,15}+"
@@ -28,7 +28,8 @@ SCALED = r"\d{1,15}+(?:\.\d{1,20}+)?+ (?:[KMGT]i)?+B"
 
 def up_to(word: str) -> str:
     """Any text up to the first such word, the word included: of all that skips text, the one that cannot backtrack."""
-    return f"(?>.*?{regex.escape(word, special_only=True, literal_spaces=True)})"
+    escaped = re.escape(word).replace("\\ ", " ")
+    return f"(?>.*?{escaped})"
 
 
 class Scope(StrEnum):
@@ -64,14 +65,9 @@ class LineFormat:
     """Whether the row may change a start that is already serving."""
 
 
-@functools.cache
-def _compiled(pattern: str) -> "regex.Pattern[str]":
-    return regex.compile(pattern, regex.VERSION1)
-
-
 def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     """The row's events if it describes the whole message, else `None`; a decoy gives an empty list."""
-    found = _compiled(row.pattern).fullmatch(message)
+    found = compiled(row.pattern).fullmatch(message)
     if found is None:
         return None
     groups = {name: text for name, text in found.groupdict().items() if text is not None}
@@ -82,10 +78,14 @@ def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     return [_build(kind, row, values, origin) for kind in row.emits]
 
 
+def describes(row: LineFormat, message: str) -> bool:
+    """Whether the row describes the whole message."""
+    return compiled(row.pattern).fullmatch(message) is not None
+
+
 def may_continue(row: LineFormat, message: str) -> bool:
     """Whether the message is a proper beginning of one that the row describes: the rest stands on the next line."""
-    found = _compiled(row.pattern).fullmatch(message, partial=True)
-    return found is not None and bool(found.partial)
+    return could_become(row.pattern, message)
 
 
 def _build(kind: type[Event], row: LineFormat, values: Mapping[str, Any], origin: Origin) -> Event:

@@ -1,25 +1,31 @@
 """How the messages of a row can begin, read off its pattern without compiling it.
 
-Compiling the table costs more than reading a start-up log. Whether a text could go on to be a row's message is asked of
-every row, and nearly all of them begin with other words.
+Compiling the table costs more than reading a start-up log. Whether a text could be a row's message, or go on to be one,
+is asked of every row, and nearly all of them begin with other words.
 """
 
 import functools
 import re
 
+from kvguard.lines.patterns import compiled
+
 CLASS = r"(?:[A-Za-z_][\w.]*+: )?"
 """The class of the exception, where the line has one."""
 
-_CLASS = re.compile(r"[A-Za-z_][\w.]*+(?:$|:$|: )")
-_GROUP = re.compile(r"\((?:\?:|\?>|\?P<\w+>)")
-_PLAIN = re.compile(r"(?:[A-Za-z0-9 _,:;'\"#=/<>%!&@~`-]|\\[^A-Za-z0-9])*+")
+_CLASS = r"[A-Za-z_][\w.]*+(?:$|:$|: )"
+_GROUP = r"\((?:\?:|\?>|\?P<\w+>)"
+_PLAIN = r"(?:[A-Za-z0-9 _,:;'\"#=/<>%!&@~`-]|\\[^A-Za-z0-9])*+"
+_CHARACTERS = r"(?:\\.|\[(?:\\.|[^\]\\])++\])(?:[?*+]\+|\{[01],\d+\}\+)?(?![?*+{])"
+"""Characters of one kind, as many as there are: a class or an escape whose quantifier gives nothing back."""
 _QUANTIFIERS = ("?", "*", "{")
+
+Opening = str | tuple[str, str]
+"""A plain text, or a pattern of characters of one kind and the pattern of what follows them."""
 
 
 def may_open(pattern: str, text: str) -> bool:
     """Whether the text could be the beginning of what the pattern describes; when in doubt it could."""
-    found = _CLASS.match(text)
-    if found is not None and CLASS in pattern:
+    if CLASS in pattern and (found := compiled(_CLASS).match(text)) is not None:
         rest = text[found.end() :]
         if not rest or _shares_beginning(pattern, rest):
             return True
@@ -27,16 +33,28 @@ def may_open(pattern: str, text: str) -> bool:
 
 
 def _shares_beginning(pattern: str, text: str) -> bool:
-    return any(text.startswith(opening) or opening.startswith(text) for opening in openings(pattern))
+    return any(_agree(opening, text) for opening in openings(pattern))
+
+
+def _agree(opening: Opening, text: str) -> bool:
+    if isinstance(opening, str):
+        return text.startswith(opening) or opening.startswith(text)
+    characters, behind = opening
+    found = compiled(characters).match(text)
+    return found is not None and (found.end() == len(text) or _shares_beginning(behind, text[found.end() :]))
 
 
 @functools.cache
-def openings(pattern: str) -> tuple[str, ...]:
-    """Plain texts with one of which every match begins, an exception's class apart; an empty one tells nothing."""
+def openings(pattern: str) -> tuple[Opening, ...]:
+    """What every match begins with one of, an exception's class apart; an empty text tells nothing."""
     pattern = pattern.replace(CLASS, "", 1)
-    group = _GROUP.match(pattern)
+    if pattern.startswith("(?!"):  # narrows what follows, and holds none of it
+        return openings(_alternatives(pattern, len("(?!"))[1])
+    group = compiled(_GROUP).match(pattern)
     if group is None:
-        return (_plain(pattern),)
+        plain = _plain(pattern)
+        characters = None if plain else compiled(_CHARACTERS).match(pattern)
+        return (plain,) if characters is None else ((characters[0], pattern[characters.end() :]),)
     bodies, rest = _alternatives(pattern, group.end())
     found = [opening for body in bodies for opening in openings(body)]
     if rest.startswith(_QUANTIFIERS):
@@ -45,7 +63,7 @@ def openings(pattern: str) -> tuple[str, ...]:
 
 
 def _plain(pattern: str) -> str:
-    found = _PLAIN.match(pattern)
+    found = compiled(_PLAIN).match(pattern)
     text = found[0] if found is not None else ""
     if pattern.startswith(_QUANTIFIERS, len(text)):
         text = text[:-2] if text[-2:-1] == "\\" else text[:-1]

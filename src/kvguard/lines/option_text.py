@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import regex
+from kvguard.lines.patterns import compiled
 
 OPTIONS = frozenset(
     {
@@ -73,11 +73,10 @@ _UNENDED = r"'(?:[^'\\]|\\.)*+$|\"(?:[^\"\\]|\\.)*+$"
 _VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]{1,1000}+(?=[,)\s}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
 a bound because a line of `a=a=a=…` would be read anew from each."""
-_DICT_ITEM = regex.compile(rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})", regex.VERSION1)
-_TOKEN = regex.compile(
+_DICT_ITEM = rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})"
+_TOKEN = (
     rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_QUOTED}|{_UNENDED}"
-    r"|(?P<opens>[(\[{])|(?P<closes>[)\]}])",
-    regex.VERSION1,
+    r"|(?P<opens>[(\[{])|(?P<closes>[)\]}])"
 )
 """What the text of `key=value` pairs is read by: a pair, a text to step over, a bracket to count."""
 
@@ -89,7 +88,7 @@ def pairs(text: str) -> Mapping[str, object]:
     """
     found: dict[str, object] = {}
     depth = 0
-    for token in _TOKEN.finditer(text):
+    for token in compiled(_TOKEN).finditer(text):
         depth += (token["opens"] is not None) - (token["closes"] is not None)
         if token["key"] is not None and depth <= 0:
             found.setdefault(token["key"], _literal(token["value"]))
@@ -100,7 +99,7 @@ def dictionary(text: str) -> Mapping[str, object]:
     """The known options of a Python dict; where it is no literal (objects inside), item by item."""
     parsed = _literal(text)
     if isinstance(parsed, str):
-        parsed = {match["key"]: _literal(match["value"]) for match in _DICT_ITEM.finditer(text)}
+        parsed = {match["key"]: _literal(match["value"]) for match in compiled(_DICT_ITEM).finditer(text)}
     return _known(parsed) if isinstance(parsed, dict) else MappingProxyType({})
 
 

@@ -4,13 +4,15 @@
 message is never searched for behind text that no row describes.
 """
 
-import regex
-
 from kvguard.events import Trust
 from kvguard.slotted import dataclass
 
+_DIGITS = "0123456789"
+_LOWER = "abcdefghijklmnopqrstuvwxyz"
+_UPPER = _LOWER.upper()
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL"
 LEVEL = rf"(?P<level>{_LEVELS})"
+_INITIALS = "".join(sorted({level[0] for level in _LEVELS.split("|")}))
 CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 SHORT = rf"\d\d-\d\d {CLOCK}"
@@ -27,7 +29,11 @@ class Prefix:
     """One thing that can stand before a message."""
 
     name: str
-    pattern: "regex.Pattern[str]"
+    begins: str
+    """The ASCII characters that it can begin with. Like `holds`, it spares most lines the pattern."""
+    holds: tuple[str, ...]
+    """Texts one of which it holds, or the line behind it; none where nothing is certain."""
+    pattern: str
     trust: Trust = Trust.RAW
     """What it vouches for."""
     outer: bool = False
@@ -40,18 +46,30 @@ class Prefix:
     """Who prints it, and in which releases."""
 
 
-def _envelope(name: str, pattern: str, where: str, ambiguous: bool = False) -> Prefix:
-    return Prefix(name, regex.compile(pattern, regex.VERSION1), outer=True, ambiguous=ambiguous, where=where)
+def _envelope(
+    name: str, begins: str, holds: tuple[str, ...], pattern: str, where: str, ambiguous: bool = False
+) -> Prefix:
+    return Prefix(name, begins, holds, pattern, outer=True, ambiguous=ambiguous, where=where)
 
 
-def _logger(name: str, pattern: str, trust: Trust, where: str, final: bool = False, ambiguous: bool = False) -> Prefix:
-    compiled = regex.compile(pattern, regex.VERSION1)
-    return Prefix(name, compiled, trust, final=final, ambiguous=ambiguous, where=where)
+def _logger(
+    name: str,
+    begins: str,
+    holds: tuple[str, ...],
+    pattern: str,
+    trust: Trust,
+    where: str,
+    final: bool = False,
+    ambiguous: bool = False,
+) -> Prefix:
+    return Prefix(name, begins, holds, pattern, trust, final=final, ambiguous=ambiguous, where=where)
 
 
 PREFIXES: tuple[Prefix, ...] = (
     _logger(
         "vllm-record",
+        _INITIALS,
+        ("]",),
         rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?\d\d-\d\d (?:{CLOCK}|\d\d:\d\d)) \[(?P<file>[^\]\s]*?)(?::\d++)?\](?: |$)",
         Trust.RECORD,
         "vLLM 0.8.0 and later; at DEBUG a shortened path; some builds name the function",
@@ -59,6 +77,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-cut",
+        _UPPER + _DIGITS,
+        ("]",),
         rf"(?:[A-Z]{{1,7}} )?(?P<stamp>{SHORT}) \[(?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "the same where a paste has lost the level's beginning",
@@ -66,6 +86,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-old",
+        _INITIALS,
+        ("]",),
         rf"{LEVEL} (?P<stamp>{SHORT}) (?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "vLLM 0.1.0 to 0.7.3",
@@ -73,14 +95,20 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-untimed",
+        _INITIALS,
+        ("]",),
         rf"{LEVEL} (?:(?:\.{{3}}|…) )?\[?(?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "the same where a viewer or a paste has left the stamp out",
         final=True,
     ),
-    _logger("process-tag", TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"),
+    _logger(
+        "process-tag", "(", ("pid=",), TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"
+    ),
     _logger(
         "uvicorn",
+        _INITIALS,
+        (": ",),
         r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {1,5}(?=\S)",
         Trust.TAGGED,
         "uvicorn, and Python's default handlers",
@@ -88,102 +116,176 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "torchserve",
+        "[",
+        ("MODEL_LOG",),
         rf"\[(?:{_LEVELS}) *+\] [\w.-]++ MODEL_LOG - ",
         Trust.RAW,
         "TorchServe, around whatever its worker prints",
     ),
     _logger(
         "djl",
+        _INITIALS + "[",
+        ("PyProcess",),
         rf"(?:(?:{_LEVELS}) ++|\[(?:{_LEVELS}) *+\] )PyProcess (?:- )?W-\S+?-std(?:out|err): ",
         Trust.RAW,
         "DJL Serving (SageMaker), around whatever its worker prints",
     ),
     _logger(
         "function-logger",
+        _INITIALS,
+        (": ",),
         rf"{LEVEL} ++(?P<file>[a-z_][\w.]*+(?:::\w++)*+): (?=\S)",
         Trust.RECORD,
         "loggers that print module and function (Dynamo's workers), after a timestamp",
         final=True,
         ambiguous=True,
     ),
-    _logger("python-basic", rf"{LEVEL}:(?P<file>[\w.]++):(?:\d++:)? ?", Trust.RECORD, "logging.basicConfig"),
+    _logger(
+        "python-basic",
+        _INITIALS,
+        (":",),
+        rf"{LEVEL}:(?P<file>[\w.]++):(?:\d++:)? ?",
+        Trust.RECORD,
+        "logging.basicConfig",
+    ),
     _logger(
         "python-dashes",
+        "-",
+        (" - ",),
         rf"- (?P<file>[\w.]++) - (?:\d++ - )?{LEVEL} - (?:[\w./]++:\d++ - )?",
         Trust.RECORD,
         "the usual `%(asctime)s - %(name)s - %(levelname)s - %(message)s`, after its timestamp",
     ),
     _logger(
         "python-dashes-level",
+        "-",
+        (" - ",),
         rf"- {LEVEL} - (?:[\w./]++(?::\d++)? - )?(?:[\w.]++: (?=\S))?",
         Trust.RECORD,
         "handlers that print the level after the timestamp",
     ),
     _logger(
         "python-process",
-        rf"(?:(?P<file>[a-z_][\w.]*+) \d++|\d++ (?P<file>[a-z_][\w.]*+)) {LEVEL} ++(?:\[[^\]\s]++\] )?",
+        _LOWER + _DIGITS + "_",
+        tuple(_LEVELS.split("|")),
+        rf"(\d++ )?+(?P<file>[a-z_][\w.]*+)(?(1)| \d++) {LEVEL} ++(?:\[[^\]\s]++\] )?",
         Trust.RECORD,
         "Xinference, KServe: name, process and level after the timestamp",
     ),
     _logger(
         "python-brackets",
+        "[",
+        (".py:",),
         r"\[(?P<file>[\w./-]{1,80}?\.py):\d++\]:? ?",
         Trust.RAW,
         "handlers that print the source line in brackets behind their own prefix",
     ),
     _logger(
         "loguru",
+        _INITIALS + "|",
+        ("| ",),
         rf"(?:\| )?{LEVEL} *+\| (?P<file>[\w.]++):[\w<>]++:\d++ - ",
         Trust.RECORD,
         "loguru, after its timestamp",
     ),
     _logger(
-        "fastchat", rf"(?:\| )?(?:{_LEVELS}) *+\| [\w.]++ \| ", Trust.RAW, "FastChat, around whatever its worker prints"
+        "fastchat",
+        _INITIALS + "|",
+        ("| ",),
+        rf"(?:\| )?(?:{_LEVELS}) *+\| [\w.]++ \| ",
+        Trust.RAW,
+        "FastChat, around whatever its worker prints",
     ),
     _logger(
         "glog",
+        "EFIW",
+        ("] ",),
         rf"[IWEF]\d{{4}} {CLOCK} ++\d++ [\w./-]++:\d++\] ",
         Trust.RAW,
         "Triton and other servers with Google's logger",
     ),
     _envelope(
         "iso-time",
+        _DIGITS + "[",
+        (),
         rf"\[?(?P<stamp>{ISO})\]?:?(?:\s++(?:[|¦~] )?|$)",
         "docker -t, kubectl --timestamps, CRI, CI runners, viewers",
     ),
-    _envelope("short-time", rf"\[?(?P<stamp>{SHORT}|{CLOCK})\]?(?:\s++|$)", "wrappers that print the time alone"),
-    _envelope("slash-time", rf"\[?\d\d/\d\d(?:/\d\d(?:\d\d)?)? {CLOCK}\]?\s++", "rich's and others' handlers"),
-    _envelope("cri-stream", r"(?:stdout|stderr) (?P<partial>[FP])(?: |$)", "CRI: containerd, CRI-O; after a timestamp"),
-    _envelope("gitlab-stream", r"\d\d[OE][ +]?(?=\S|$)", "GitLab's runner, after a timestamp"),
-    _envelope("buildkite-time", r"_bk;t=\d++", "Buildkite, where the escape characters are lost"),
-    _envelope("docker-build", r"#\d{1,3} \d{1,5}\.\d{1,3} ", "docker build"),
-    _envelope("mpi", r"\[\d++,\d++\]<std(?:out|err)>: ?", "mpirun --tag-output"),
-    _envelope("kubectl-prefix", r"\[pod/(?P<container>[^\]\s]++)\] ", "kubectl logs --prefix"),
+    _envelope(
+        "short-time",
+        _DIGITS + "[",
+        (),
+        rf"\[?(?P<stamp>{SHORT}|{CLOCK})\]?(?:\s++|$)",
+        "wrappers that print the time alone",
+    ),
+    _envelope(
+        "slash-time",
+        _DIGITS + "[",
+        ("/",),
+        rf"\[?\d\d/\d\d(?:/\d\d(?:\d\d)?)? {CLOCK}\]?\s++",
+        "rich's and others' handlers",
+    ),
+    _envelope(
+        "cri-stream",
+        "s",
+        ("stdout", "stderr"),
+        r"(?:stdout|stderr) (?P<partial>[FP])(?: |$)",
+        "CRI: containerd, CRI-O; after a timestamp",
+    ),
+    _envelope("gitlab-stream", _DIGITS, (), r"\d\d[OE][ +]?(?=\S|$)", "GitLab's runner, after a timestamp"),
+    _envelope("buildkite-time", "_", ("_bk;t=",), r"_bk;t=\d++", "Buildkite, where the escape characters are lost"),
+    _envelope("docker-build", "#", (), r"#\d{1,3} \d{1,5}\.\d{1,3} ", "docker build"),
+    _envelope("mpi", "[", ("]<std",), r"\[\d++,\d++\]<std(?:out|err)>: ?", "mpirun --tag-output"),
+    _envelope("kubectl-prefix", "[", ("[pod/",), r"\[pod/(?P<container>[^\]\s]++)\] ", "kubectl logs --prefix"),
     _envelope(
         "stern",
+        _LOWER + _DIGITS + ".",
+        ("-",),
         rf"(?P<container>[a-z0-9.]++(?:-[a-z0-9.]++){{2,}} [a-z0-9-]++) (?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
         "stern: pod and container",
     ),
-    _envelope("compose", rf"{CONTAINER} *+[|¦](?: |$)", "docker compose, overmind, foreman", ambiguous=True),
-    _envelope("pm2", r"\d{1,3}\|(?P<container>[\w.-]{1,60}+) *+\| ", "pm2"),
-    _envelope("box", r"[│┃║▌|¦] ?(?=.*[│┃║|¦] *$)", "tmux, k9s, rich panels"),
+    _envelope(
+        "compose",
+        _LOWER + _UPPER,
+        ("|", "¦"),
+        rf"{CONTAINER} *+[|¦](?: |$)",
+        "docker compose, overmind, foreman",
+        ambiguous=True,
+    ),
+    _envelope("pm2", _DIGITS, ("|",), r"\d{1,3}\|(?P<container>[\w.-]{1,60}+) *+\| ", "pm2"),
+    _envelope("box", "|", (), r"[│┃║▌|¦] ?(?=.*[│┃║|¦] *$)", "tmux, k9s, rich panels"),
     _envelope(
         "syslog",
+        _LOWER + _UPPER + _DIGITS + "_<.-",
+        ("]: ", " - "),
         rf"(?:<\d{{1,3}}>\d? ?)?(?:(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK}|(?P<stamp>{ISO})) )?"
         rf"[\w.-]{{1,80}}+ [\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - )",
         "journald and syslog, with their own or an ISO timestamp",
     ),
-    _envelope("srun-label", r"\d{1,5}: ", "srun --label", ambiguous=True),
-    _envelope("line-number", r"(?:Line )?\d{1,7}(?:[:|\t]|→|  ++) ?(?=\S)", "grep -n, cat -n, viewers", ambiguous=True),
+    _envelope("srun-label", _DIGITS, (": ",), r"\d{1,5}: ", "srun --label", ambiguous=True),
+    _envelope(
+        "line-number",
+        _DIGITS + "L",
+        (),
+        r"(?:Line )?\d{1,7}(?:[:|\t]|→|  ++) ?(?=\S)",
+        "grep -n, cat -n, viewers",
+        ambiguous=True,
+    ),
     _envelope(
         "quote",
+        _DIGITS + ">#/`-*",
+        (),
         r"(?:[>▎▏▍┃] ?|#++ |//++ |`{1,3}|[-*•] |\d{1,3}[.)] )",
         "quoted, commented or listed pastes",
         ambiguous=True,
     ),
-    _logger("bracketed-level", rf"\[(?i:{LEVEL}) *+\] ?+", Trust.TAGGED, "handlers that bracket the level"),
+    _logger(
+        "bracketed-level", "[", ("]",), rf"\[(?i:{LEVEL}) *+\] ?+", Trust.TAGGED, "handlers that bracket the level"
+    ),
     _logger(
         "bracket",
+        "[",
+        ("]",),
         r"\[[^\[\]]{1,80}+\]:? ++",
         Trust.RAW,
         "VLLM_LOGGING_PREFIX, stages, ranks: free text in brackets",
@@ -191,6 +293,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "bare-level",
+        _INITIALS,
+        (),
         rf"{LEVEL}(?: ++(?:(?:\.{{3}}|…) )?|:)(?=\S)",
         Trust.TAGGED,
         "logs whose time and file were cut off",
@@ -198,6 +302,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "source-name",
+        "bdepsvw",
+        (": ", " > ", " | "),
         r"(?:vllm|server|engine|worker|decode|prefill|backend)[\w.-]{0,60}+(?::| >| \|) (?=\S)",
         Trust.RAW,
         "wrappers that name the process",

@@ -9,13 +9,12 @@ Rules that must stay true here:
 
 from collections.abc import Iterator
 
-import regex
-
 from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Trust
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
 from kvguard.lines.long_records import LongRecords
+from kvguard.lines.patterns import compiled
 from kvguard.lines.secrets import redact
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Width
 from kvguard.slotted import dataclass
@@ -42,13 +41,11 @@ USER_TEXT_FILES = frozenset(
 """Source files whose records repeat prompts, model names or other text of a client."""
 ENGINE_FILES = frozenset({"core.py", "engine.py", "multiproc_executor.py", "multiproc_worker_utils.py"})
 """Source files whose ERROR records are the tracebacks of an engine or a worker that gives up."""
-_USER_TEXT_STEMS = regex.compile(r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client", regex.VERSION1)
+_USER_TEXT_STEMS = r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client"
 
-_CAPACITY_WORDS = regex.compile(
-    r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)", regex.VERSION1
-)
-_EXCEPTION = regex.compile(r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)", regex.VERSION1)
-_ERROR = regex.compile(r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+", regex.VERSION1)
+_CAPACITY_WORDS = r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)"
+_EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
+_ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
 _TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
@@ -251,7 +248,7 @@ class RecordReader:
         table = self._lasting_table
         if self.serving:
             return True if head.trust is Trust.RECORD and not matched and table.may_begin(text, True) else None
-        raised = _ERROR.fullmatch(text) is not None
+        raised = compiled(_ERROR).fullmatch(text) is not None
         if table.may_grow(text) if matched else table.may_begin(text, raised) or table.ends_with_beginning(text):
             return True
         return False if head.trust is Trust.RECORD and not matched else None
@@ -303,8 +300,12 @@ class RecordReader:
     def _ends_traceback(self, message: str, origin: Origin) -> bool:
         """Whether the line is an exception, in a traceback whose head was seen or in an engine's own error record."""
         if self._traceback_of == _NONE_OPEN:
-            return origin.level == "ERROR" and origin.file in ENGINE_FILES and _ERROR.fullmatch(message) is not None
-        found = _EXCEPTION.fullmatch(message)
+            return (
+                origin.level == "ERROR"
+                and origin.file in ENGINE_FILES
+                and compiled(_ERROR).fullmatch(message) is not None
+            )
+        found = compiled(_EXCEPTION).fullmatch(message)
         return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
 
     def _origin(self, number: int, head: Head) -> Origin:
@@ -339,7 +340,7 @@ class RecordReader:
 
 def _prints_user_text(file: str | None) -> bool:
     return file is not None and (
-        file in USER_TEXT_FILES or _USER_TEXT_STEMS.fullmatch(file.removesuffix(".py")) is not None
+        file in USER_TEXT_FILES or compiled(_USER_TEXT_STEMS).fullmatch(file.removesuffix(".py")) is not None
     )
 
 
@@ -347,6 +348,6 @@ def _looks_like_capacity(message: str) -> bool:
     """The words of a capacity line beside a number; a traceback's source lines are indented."""
     return (
         not message.startswith("  ")
-        and _CAPACITY_WORDS.search(message) is not None
+        and compiled(_CAPACITY_WORDS).search(message) is not None
         and any(character.isdigit() for character in message)
     )

@@ -3,9 +3,8 @@
 Only a server that starts is read so; behind a serving one's line a user may have written what looks like a record.
 """
 
-import regex
-
 from kvguard.lines import json_record
+from kvguard.lines.patterns import compiled, could_become
 from kvguard.lines.prefixes import CLOCK, TAG
 
 NARROWEST_TERMINAL = 30
@@ -18,6 +17,8 @@ _LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVEL = rf"(?:{'|'.join(_LEVELS)})"
 _MARKS = (*_LEVELS, "Error: ")
 """Every record holds one of them."""
+_BEGINNINGS = ("(", "[", *_LEVELS)
+"""Every record's prefix begins with one of them."""
 _UVICORN = (
     r"(?:Started server process|Waiting for application|Application startup|Uvicorn running|Shutting down"
     r"|Finished server process)"
@@ -28,21 +29,19 @@ _FATAL = (
 )
 _FENCE = " ```"
 """Ends the code of a page that has lost its line ends: what follows is its author's."""
-_TAGS = regex.compile(rf"(?:{TAG})*+", regex.VERSION1)
-_PREFIX = regex.compile(
+_TAGS = rf"(?:{TAG})*+"
+_PREFIX = (
     rf"(?:\[[^\[\]]{{1,80}}+\] )?+(?:{TAG})*+"
-    rf"(?:{_LEVEL} \d\d-\d\d {CLOCK} (?:\[[^\]\s]++\]|[\w./-]++:\d++\])|{_LEVEL}: {{1,5}}\S)",
-    regex.VERSION1,
+    rf"(?:{_LEVEL} \d\d-\d\d {CLOCK} (?:\[[^\]\s]++\]|[\w./-]++:\d++\])|{_LEVEL}: {{1,5}}\S)"
 )
 """A record's whole prefix."""
-_START = regex.compile(
+_START = (
     rf"(?:{TAG}){{0,{MAX_TAGS}}}+"
     rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d|\[?[\w./-]{{1,80}}?\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
-    rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})",
-    regex.VERSION1,
+    rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})"
 )
 """Where a record begins: process tags, and a level with time or file as vLLM prints them (or uvicorn, or a failure)."""
-_FREE_TEXT = regex.compile(r"(?:[^\s%|]{1,60}+ ){0,3}+(?:[^\s%|]{1,60}+ ?)?", regex.VERSION1)
+_FREE_TEXT = r"(?:[^\s%|]{1,60}+ ){0,3}+(?:[^\s%|]{1,60}+ ?)?"
 """What VLLM_LOGGING_PREFIX may put between a process tag and the level."""
 
 
@@ -51,11 +50,12 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
 
     Other text before the first (a progress bar) is a piece of its own; the tags before it are those of the record too.
     """
-    if sum(map(text.count, _MARKS)) <= 1 and _FENCE not in text and begins(text):
+    marks = sum(map(text.count, _MARKS))
+    if not marks or (marks == 1 and _FENCE not in text and begins(text)):
         return "", (text,)
-    tags = _TAGS.match(text)
+    tags = compiled(_TAGS).match(text)
     assert tags is not None
-    starts = [found.start() for found in _START.finditer(text)]
+    starts = [found.start() for found in compiled(_START).finditer(text)]
     if not starts or (starts == [0] and _FENCE not in text) or json_record.read(text[tags.end() :]) is not None:
         return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
@@ -65,7 +65,7 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     if before.strip() and not pieces[0].startswith("("):
         pieces[0] = tags[0] + pieces[0]
     free_text = before[tags.end() :]
-    if _FREE_TEXT.fullmatch(free_text) is not None:
+    if compiled(_FREE_TEXT).fullmatch(free_text) is not None:
         return free_text, tuple(pieces)
     return "", (before, *pieces)
 
@@ -86,7 +86,7 @@ def _without_glue(piece: str) -> str:
 
 def without(free_text: str, text: str) -> str:
     """The text without this free text between its tags and what follows."""
-    tags = _TAGS.match(text)
+    tags = compiled(_TAGS).match(text)
     assert tags is not None
     end = tags.end()
     return text[:end] + text[end + len(free_text) :] if text.startswith(free_text, end) else text
@@ -94,13 +94,14 @@ def without(free_text: str, text: str) -> str:
 
 def begins(text: str) -> bool:
     """Whether the text begins with a record's whole prefix."""
-    return _PREFIX.match(text) is not None
+    return compiled(_PREFIX).match(text) is not None
 
 
 def is_torn(text: str) -> bool:
     """Whether the text is the beginning of a record's prefix and no more: its rest stands on the next line."""
     return (
         NARROWEST_TERMINAL <= len(text) <= WIDEST_TERMINAL
-        and _PREFIX.match(text) is None
-        and _PREFIX.fullmatch(text, partial=True) is not None
+        and text.startswith(_BEGINNINGS)
+        and not begins(text)
+        and could_become(_PREFIX, text)
     )

@@ -1,8 +1,8 @@
 """Stamps of log lines to seconds, for differences inside one log: vLLM prints neither year nor zone."""
 
-import regex
+from kvguard.lines.patterns import compiled
 
-_FULL = regex.compile(
+_FULL = (
     r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)[T ]"
     r"(?P<hours>\d\d):(?P<minutes>\d\d)(?::(?P<whole>\d\d)(?P<part>[.,]\d+)?)?"
 )
@@ -13,7 +13,7 @@ YEAR = 366 * 86400.0
 
 def seconds(text: str) -> float | None:
     """Seconds since the start of the stamp's own year; `None` for a clock without a date or an impossible one."""
-    match = _FULL.match(text)
+    match = compiled(_FULL).match(text)
     if match is None:
         return None
     month, day = int(match["month"]), int(match["day"])

@@ -1,6 +1,6 @@
 """vLLM's release numbers, as far as the meaning of its lines turns on them."""
 
-import regex
+from kvguard.lines.patterns import compiled
 
 NEWEST_TESTED = (0, 33, 0)
 """The newest release whose wordings the table holds."""
@@ -11,7 +11,7 @@ ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)
 TOKENS_FROM_CONCURRENCY = (0, 20, 1)
 """From here the token figure is concurrency times max_model_len; before, the pool."""
 
-_RELEASE = regex.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
+_RELEASE = r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?"
 
 Release = tuple[int, int, int]
 
@@ -21,7 +21,7 @@ def release(version: str | None) -> Release | None:
 
     A development build "0.1.dev…" of a shallow checkout names no release either.
     """
-    match = _RELEASE.match(version or "")
+    match = compiled(_RELEASE).match(version or "")
     if match is None or (version or "").startswith("0.1.dev"):
         return None
     return int(match[1]), int(match[2]), int(match[3] or 0)

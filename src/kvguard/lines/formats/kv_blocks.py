@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import regex
-
 from kvguard.events import (
     BlocksAllocated,
     BlocksCounted,
@@ -16,13 +14,14 @@ from kvguard.events import (
     PoolResized,
 )
 from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope, up_to
+from kvguard.lines.patterns import compiled
 
 COUNTED = "vllm cache_config_info with initialization after num_gpu_blocks is: "
 
 
 def _same_of_all_layers(groups: Mapping[str, str]) -> dict[str, Any] | None:
     """Layers of several kinds hold different counts, and which of them is the pool's the line does not say."""
-    counts = {int(count) for count in regex.findall(COUNT, groups["counts"])}
+    counts = {int(count) for count in compiled(COUNT).findall(groups["counts"])}
     return {"gpu_blocks": counts.pop()} if len(counts) == 1 else None
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-import regex
-
 from kvguard.events import DrafterAnnounced, OptionResolved, Printed, WeightsLoaded
 from kvguard.lines.line_format import COUNT, NUMBER, SCALED, LineFormat, Scope
+from kvguard.lines.patterns import compiled
 
 PAIR = rf"\({NUMBER}, {NUMBER}\)"
-_USED = regex.compile(rf"\(({NUMBER}),", regex.VERSION1)
+_USED = rf"\(({NUMBER}),"
 
 
 def _most_used_of_chips(groups: Mapping[str, str]) -> dict[str, Any]:
     """The fullest chip's `(used, limit)` pair: weights are of the largest rank."""
-    used = [float(pair) for pair in _USED.findall(groups["pairs"])]
+    used = [float(pair) for pair in compiled(_USED).findall(groups["pairs"])]
     return {"weights_bytes": Printed(round(max(used) * 2**30), 0.005 * 2**30)}
 
 
