@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, describes, match, may_continue
-from kvguard.lines.openings import may_open, openings
+from kvguard.lines.openings import is_closed, may_open, openings
 from kvguard.slotted import replace
 
 LEAST_BEGINNING = 12
@@ -67,7 +67,7 @@ class FormatTable:
     def may_grow(self, message: str) -> bool:
         """Whether a row describes the message with more behind it as well."""
         longer = [message + more for more in _WHAT_MAY_FOLLOW]
-        rows = self.known(message)
+        rows = [row for row in self.known(message) if not (is_closed(row.pattern) and describes(row, message))]
         return any(describes(row, text) for row in rows for text in longer) or any(
             may_continue(row, text) for row in rows for text in longer
         )

@@ -6,6 +6,8 @@ A line ends at a newline only: the other separators that Unicode knows stay insi
 import codecs
 from collections.abc import Callable, Iterator
 
+SEEN_AHEAD = 120
+"""Bytes of what follows a line that are told with it: a record's prefix, its tags included, is shorter."""
 MAX_LINE_BYTES = 2**20
 """What is kept of one physical line: an engine's banner exceeds 8 kB, nothing that tells a fact comes near this."""
 
@@ -25,6 +27,8 @@ class LineFramer:
         self.bytes = 0
         self.lines = 0
         self.truncated = 0
+        self.ahead = b""
+        """The beginning of what follows the line just given, as far as it is there already."""
         self._rest = bytearray()
         self._dropping = False
         self._head: bytes | None = b""
@@ -42,8 +46,9 @@ class LineFramer:
             if end < 0:
                 break
             self._keep(data, start, end)
-            yield self._complete()
             start = end + 1
+            self.ahead = data[start : start + SEEN_AHEAD]
+            yield self._complete()
         self._keep(data, start, len(data))
 
     def end(self) -> Iterator[tuple[int, bytes]]:
@@ -51,6 +56,7 @@ class LineFramer:
         if self._head:
             self._keep(self._head, 0, len(self._head))
         self._head = None
+        self.ahead = b""
         if self._rest or self._dropping:
             yield self._complete()
 

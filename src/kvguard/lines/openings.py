@@ -19,6 +19,8 @@ _CHARACTERS = r"(?:\\.|\[(?:\\.|[^\]\\])++\])(?:[?*+]\+|\{[01],\d+\}\+)?(?![?*+{
 """Characters of one kind, as many as there are: a class or an escape whose quantifier gives nothing back."""
 _QUANTIFIERS = ("?", "*", "{")
 
+_CLOSED = r"(?:(?<!\\)[A-Za-z0-9 ,:;'\"=/<>%!&@~_-]|\\[^A-Za-z0-9])\Z"
+
 Opening = str | tuple[str, str]
 """A plain text, or a pattern of characters of one kind and the pattern of what follows them."""
 
@@ -30,6 +32,11 @@ def may_open(pattern: str, text: str) -> bool:
         if not rest or _shares_beginning(pattern, rest):
             return True
     return _shares_beginning(pattern, text)
+
+
+def is_closed(pattern: str) -> bool:
+    """Whether nothing can stand behind a match: its last part is one fixed character, and no row can backtrack."""
+    return compiled(_CLOSED).search(pattern) is not None
 
 
 def _shares_beginning(pattern: str, text: str) -> bool:

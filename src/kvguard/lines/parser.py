@@ -7,6 +7,7 @@ Input never raises; what is skipped is counted. A log that interleaves several c
 from collections.abc import Iterator
 
 from kvguard.events import Event, Trust
+from kvguard.lines import records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.framing import LineFramer
@@ -100,7 +101,10 @@ class StartupLogParser:
     def _line(self, number: int, raw: bytes) -> Iterator[Event]:
         text = raw.decode("utf-8", "replace")
         container = None
-        for piece in self._pieces(text):
+        pieces = self._pieces(text)
+        # nothing need be asked of a message whose rest cannot come: another container's record says nothing of it
+        followed = len(self._readers) < 2 and records.is_seen(self.framer.ahead)
+        for piece in pieces:
             if not piece or piece.isspace():
                 continue
             shown = clean(piece)
@@ -108,7 +112,8 @@ class StartupLogParser:
             self._widest = max(self._widest, columns)
             head = envelope(shown)
             container = head.container or container
-            width = Width(columns, at_edge=columns >= self._widest - BLANKS_AT_EDGE)
+            at_edge = columns >= self._widest - BLANKS_AT_EDGE
+            width = Width(columns, at_edge, followed=followed and piece is pieces[-1])
             yield from self._routed(number, head._replace(container=container), width)
             if self._reader(self._current).closes_line:
                 return

@@ -19,6 +19,7 @@ _MARKS = (*_LEVELS, "Error: ")
 """Every record holds one of them."""
 _BEGINNINGS = ("(", "[", *_LEVELS)
 """Every record's prefix begins with one of them."""
+_SEEN = tuple(beginning.encode() for beginning in ("(", *_LEVELS))
 _UVICORN = (
     r"(?:Started server process|Waiting for application|Application startup|Uvicorn running|Shutting down"
     r"|Finished server process)"
@@ -29,9 +30,10 @@ _FATAL = (
 )
 _FENCE = " ```"
 """Ends the code of a page that has lost its line ends: what follows is its author's."""
+_BRACKET = r"\[[^\[\]]{1,80}+\] "
 _TAGS = rf"(?:{TAG})*+"
 _PREFIX = (
-    rf"(?:\[[^\[\]]{{1,80}}+\] )?+(?:{TAG})*+"
+    rf"(?:{_BRACKET})?+(?:{TAG})*+"
     rf"(?:{_LEVEL} \d\d-\d\d {CLOCK} (?:\[[^\]\s]++\]|[\w./-]++:\d++\])|{_LEVEL}: {{1,5}}\S)"
 )
 """A record's whole prefix."""
@@ -97,11 +99,14 @@ def begins(text: str) -> bool:
     return compiled(_PREFIX).match(text) is not None
 
 
+def is_seen(ahead: bytes) -> bool:
+    """Whether what follows a line begins with a whole prefix, no runtime's or user's text before it."""
+    return ahead.startswith(_SEEN) and begins(ahead.decode("utf-8", "replace"))
+
+
 def is_torn(text: str) -> bool:
     """Whether the text is the beginning of a record's prefix and no more: its rest stands on the next line."""
-    return (
-        NARROWEST_TERMINAL <= len(text) <= WIDEST_TERMINAL
-        and text.startswith(_BEGINNINGS)
-        and not begins(text)
-        and could_become(_PREFIX, text)
-    )
+    if not NARROWEST_TERMINAL <= len(text) <= WIDEST_TERMINAL or begins(text):
+        return False
+    rest = compiled(_BRACKET).sub("", text, 1)
+    return rest.startswith(_BEGINNINGS) and could_become(_PREFIX, text)

@@ -19,15 +19,17 @@ MAX_WRAPPED_CHARACTERS = 2**14
 
 
 class Width(NamedTuple):
-    """How wide a physical line is, and whether none before it in its log was wider."""
+    """How wide a physical line is, whether none before it in its log was wider, and what is seen of the next."""
 
     columns: int
     at_edge: bool
+    followed: bool = False
+    """Whether a record is seen to begin behind it."""
 
     @property
     def may_be_wrapped(self) -> bool:
-        """Whether a terminal can be as wide."""
-        return self.columns <= WIDEST_TERMINAL
+        """Whether a terminal can be as wide, and its rest can stand on the next line."""
+        return self.columns <= WIDEST_TERMINAL and not self.followed
 
 
 NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
