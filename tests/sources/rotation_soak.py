@@ -97,6 +97,7 @@ def soak(options: list[str], append: bool, reopen: bool, sleep: float, seconds: 
             threading.Thread(target=rotate, args=(rules, stop)),
         ]
         source = FileSource(log)
+        source.poll(time.monotonic())  # what is rotated before it has come is none of its business
         for worker in workers:
             worker.start()
         read(source, text, seconds, sleep)

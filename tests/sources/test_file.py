@@ -321,6 +321,20 @@ class TestWhileNamesMove:
         append(log, "three\n")
         assert following.read() == "three\n"
 
+    def test_three_in_a_row_while_the_first_is_still_being_read(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        rotate(log)
+        append(log, "two\n")
+        following.now += following.source.delay(following.now)
+        while not isinstance(next(iter(following.source.poll(following.now)), None), Boundary):
+            pass  # it has opened the second file, and read nothing of it
+        rotate(log)
+        append(log, "three\n")
+        rotate(log)
+        log.touch()
+        assert following.read(times=2) == "two\n|three\n|"
+
     def test_an_empty_file_alone_does_not_end_the_one_before_it(self, log: Path, following: Following) -> None:
         append(log, "one\n")
         following.read()

@@ -7,7 +7,6 @@ network file system's changes nor the far end of a symlink, and needs the lookin
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -41,6 +40,7 @@ class FileSource:
         self._backlog: Iterator[bytes | Boundary] = iter(())
         self._rest: list[Neighbour] = []  # open for the backlog
         self._folder_at = 0
+        self._between_at = 0  # the same of the last look at what lies between our file and an empty one
         self._look_again = False  # names moved while they were looked at: a neighbour can have been missed
         self._suspect = False  # reading failed: whether it is still the same file must be found out
         self._at_line_start = True
@@ -135,18 +135,20 @@ class FileSource:
         events += self._record.change(State.READING, f"reading {self._path}", now)
         if identity_of(status) == current.identity:
             return
-        if status.st_size > 0 or (self._folder_changed() and self._is_followed_by_unread(current)):
+        if status.st_size > 0 or self._is_followed_by_unread(current):
             self._successor = TrackedFile(self._path)
             self._due = now
 
     def _is_followed_by_unread(self, current: TrackedFile) -> bool:
         """Whether a rotated file is newer than this one and holds lines that were never read."""
+        folder_at = self._folder_time()
+        if folder_at == self._between_at:
+            return False
         everybody, at_rest = neighbours(self._path)
         newer = takewhile(lambda each: each.identity != current.identity, reversed(everybody))
         found = next(remainders(newer, self._seen, [current.mark], None), None) is not None
         close_all(everybody)
-        if not at_rest:
-            self._folder_at = 0  # one can have been missed: look again
+        self._between_at = folder_at if at_rest else 0  # else one can have been missed
         return found
 
     def _open(self, now: float) -> None:
@@ -216,10 +218,15 @@ class FileSource:
 
     def _folder_changed(self) -> bool:
         """Whether names have come, gone or changed since this was asked last."""
-        before = self._folder_at
-        with suppress(OSError):  # it is gone: so are the neighbours
-            self._folder_at = self._path.parent.stat().st_mtime_ns
+        before, self._folder_at = self._folder_at, self._folder_time()
         return before != self._folder_at
+
+    def _folder_time(self) -> int:
+        """When a name last came, went or changed; 0 where the folder is gone, and the neighbours with it."""
+        try:
+            return self._path.parent.stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def _remember(self, found: list[Neighbour]) -> None:
         """What was found will have been read as far as it goes. It is not forgotten soon: names are missed at times."""

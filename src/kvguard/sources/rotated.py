@@ -82,7 +82,9 @@ class Neighbour:
             return False
         if self.path.suffix != ".gz":
             return True  # it says so nowhere: it has to be unpacked
-        length = os.pread(self._descriptor, 4, self.size - 4)  # of what was packed, modulo 2**32 (RFC 1952, ISIZE)
+        length = os.pread(
+            self._descriptor, 4, max(self.size - 4, 0)
+        )  # of what was packed, modulo 2**32 (RFC 1952, ISIZE)
         return int.from_bytes(length, "little") != mark.offset % 2**32
 
     @property
