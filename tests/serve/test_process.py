@@ -157,34 +157,60 @@ def test_a_rotated_token_counts_from_then_on(tmp_path: Path) -> None:
 
 
 def test_prometheus_scrapes_it_and_a_query_gives_the_maximum_concurrency(sidecar: Served, tmp_path: Path) -> None:
+    with prometheus(tmp_path, sidecar.port) as port:
+        expected = [("fail", "0"), ("pass", "1"), ("unknown", "0")]
+        assert query(port, "kvguard_max_concurrency") == [("0", "256")]
+        assert sorted(query(port, "kvguard_verdict", "kvguard_verdict")) == expected
+
+
+def test_a_restart_of_either_leaves_the_other_as_it_was(tmp_path: Path) -> None:
+    target = f"127.0.0.1:{free_port()}"
+    arguments = ("--log", str(LOG), "--listen", target)
+    with prometheus(tmp_path, int(target.rpartition(":")[2])) as port:
+        with served(*arguments):
+            assert query(port, "up == 1", "instance") == [(target, "1")]
+        assert query(port, "up == 0", "instance") == [(target, "0")]
+        with served(*arguments):
+            assert query(port, "up == 1", "instance") == [(target, "1")]
+            assert query(port, "kvguard_starts_total", "instance") == [(target, "1")]
+    with served(*arguments) as again, prometheus(tmp_path, again.port) as port:
+        assert query(port, "kvguard_starts_total", "instance") == [(target, "1")]
+        assert query(port, "max_over_time(kvguard_gate_open[10m])", "instance") == [(target, "1")]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@contextlib.contextmanager
+def prometheus(folder: Path, target: int) -> Iterator[int]:
+    """A real Prometheus that scrapes it ten times a second; what one in the same folder has stored is still there."""
     program = shutil.which("prometheus")
     assert program, PROMETHEUS
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    config = tmp_path / "prometheus.yml"
+    port = free_port()
+    config = folder / "prometheus.yml"
     config.write_text(
         "scrape_configs:\n"
         "- job_name: kvguard\n"
         "  scrape_interval: 100ms\n"
         "  scrape_timeout: 100ms\n"
-        f"  static_configs: [{{targets: ['127.0.0.1:{sidecar.port}']}}]\n"
+        f"  static_configs: [{{targets: ['127.0.0.1:{target}']}}]\n"
     )
-    prometheus = subprocess.Popen(
+    process = subprocess.Popen(
         [
             program,
             f"--config.file={config}",
-            f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--storage.tsdb.path={folder / 'tsdb'}",
             f"--web.listen-address=127.0.0.1:{port}",
             "--log.level=error",
         ]
     )
     try:
-        expected = [("fail", "0"), ("pass", "1"), ("unknown", "0")]
-        assert query(port, "kvguard_max_concurrency") == [("0", "256")]
-        assert sorted(query(port, "kvguard_verdict", "kvguard_verdict")) == expected
+        yield port
     finally:
-        prometheus.kill()
-        prometheus.wait()
+        process.terminate()
+        process.wait()
 
 
 def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, str]]:
