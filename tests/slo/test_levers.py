@@ -146,7 +146,7 @@ MEASURED = start(
         (
             slo(max_request_share=0.3, workload=Workload(7_500, 1_000)),
             "--gpu-memory-utilization 0.95",
-            "requests of 16,384 tokens",
+            "% of the pool",
         ),
     ],
 )

@@ -201,11 +201,15 @@ def test_the_smallest_engine_bounds_what_all_serve_together() -> None:
 
 
 def test_one_request_may_take_no_more_than_its_share() -> None:
-    whole = slo(max_request_share=0.5, workload=Workload(7_500, 1_000))
-    result = check(start(block_size=16), whole)
-    assert (result.outcome, result.observed) == (Outcome.PASS, pytest.approx(1_024 / 2_559))
-    bounded = slo(max_request_share=0.5, workload=Workload(7_500, 1_000, max_prompt_tokens=20_000))
-    assert check(start(block_size=16), bounded).outcome is Outcome.FAIL
+    whole = check(start(block_size=16), slo(max_request_share=0.5, workload=Workload(7_500, 1_000)))
+    assert (whole.outcome, whole.observed) == (Outcome.PASS, pytest.approx(1_024 / 2_559))
+    bounded = slo(max_request_share=0.25, workload=Workload(0, 1_000, max_prompt_tokens=10_000))
+    result = check(start(block_size=16), bounded)
+    assert (result.outcome, result.observed) == (Outcome.FAIL, pytest.approx(688 / 2_559))
+    assert result.reason.startswith("one request of 11,000 tokens takes 26.89 % of the pool, above the 25 % allowed")
+    # what max_model_len refuses takes nothing
+    beyond = slo(max_request_share=0.5, workload=Workload(7_500, 1_000, max_prompt_tokens=20_000))
+    assert check(start(block_size=16), beyond).observed == whole.observed
 
 
 def test_too_few_figures_leave_the_workload_unknown() -> None:
@@ -226,9 +230,26 @@ def test_a_request_longer_than_the_pool_is_a_failure_of_its_own() -> None:
     assert "would wait for ever" in verdict.reasons[0].message
 
 
+def test_a_request_that_can_never_run_ends_with_what_would_let_it() -> None:
+    engine = replace(ENGINE, kv_cache_tokens=8_192, max_concurrency=0.5)
+    verdict = evaluate(report(start(engines=(engine,), block_size=16)), slo(workload=Workload(9_000, 1_000)))
+    assert (verdict.levers[0].spelt, verdict.levers[0].enough) == ("--kv-cache-dtype fp8", True)
+
+
 def test_a_request_longer_than_the_context_is_refused() -> None:
     verdict = evaluate(report(), slo(workload=Workload(16_000, 1_000)))
     assert (verdict.outcome, codes(verdict)) == (Outcome.FAIL, ["request-exceeds-context"])
+
+
+def test_of_requests_that_are_refused_none_is_served() -> None:
+    verdict = evaluate(report(start(block_size=16)), asked(2, 16_000, 1_000))
+    (result,) = verdict.checks
+    assert (result.outcome, result.observed) == (Outcome.FAIL, 0)
+    assert result.reason == "no request of 17,000 tokens is served, below the 2 asked for"
+    assert [(lever.spelt, lever.figure, lever.enough) for lever in result.levers] == [
+        ("--max-model-len 17000", "2.41", True),
+        ("at most 16,384 tokens a request", "2.50", True),
+    ]
 
 
 # --- load against plan ------------------------------------------------------------------------------------------------

@@ -297,13 +297,15 @@ def _more_cards(question: Question) -> Change | None:
 
 
 def _more_engines(question: Question) -> Change | None:
-    """As many copies of the model as it takes; one more where that is not known."""
+    """As many copies of the model as it takes; one more where that is not known, none where no request fits one."""
     now = question.facts.data_parallel_size
 
     def at(engines: int) -> Callable[[Facts], Facts]:
         return lambda known: replace(with_options(known, data_parallel_size=engines), data_parallel_size=engines)
 
     one = question.figure(at(1))
+    if one is not None and one.high < 1:
+        return None
     each = 0 if one is None else floor(one.low + 1e-9)
     engines = max(now + 1, ceil(question.target.requests / each)) if each else now + 1
     more = engines - now

@@ -274,7 +274,8 @@ def _with_bytes(factor: Interval, before: Interval | None, after: Interval | Non
     """The factor of a change that also gave the cache more bytes."""
     if before is None or after is None or before.low <= 0 or before == after:
         return factor
-    return Interval(factor.low * after.low / before.low, factor.high * after.high / before.high)
+    ends = factor.low * after.low / before.low, factor.high * after.high / before.high
+    return Interval(min(ends), max(ends))
 
 
 def _shortfall(lever: Lever) -> tuple[int, float]:

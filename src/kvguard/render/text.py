@@ -102,7 +102,8 @@ def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
         if check is None:
             lines += _arrow(reason.remedy, hang, terminal)
         else:
-            lines += [*_noted(check, {text}, hang, terminal), *_arrow(_advice(check, verdict), hang, terminal)]
+            told = {reason.message for reason in verdict.reasons} - {check.reason} | {text}
+            lines += [*_noted(check, told, hang, terminal), *_arrow(_advice(check, verdict), hang, terminal)]
     first = lines[0] if lines else word
     return [terminal.paint(word, tone) + first[len(word) :], *lines[1:]]
 

@@ -45,7 +45,7 @@ def _title(levers: Sequence[Lever], ways: int) -> str:
 
 def _unit(levers: Sequence[Lever]) -> str:
     """What the figures count: that of the levers which leave a request as long as it was, if there are any."""
-    counted = [lever for lever in levers if lever.unit not in ("", "bytes")]
+    counted = [lever for lever in levers if lever.unit not in ("", "bytes", "ratio")]
     same_length = [lever for lever in counted if lever.flag.startswith("-") and lever.flag != "--max-model-len"]
     return next((lever.unit for lever in (*same_length, *counted)), "")
 

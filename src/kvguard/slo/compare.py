@@ -124,14 +124,19 @@ def _interval_reason(objective: Objective, observation: Observation, interval: I
 
 def _sentence(objective: Objective, observation: Observation, outcome: Outcome, observed: str, target: str) -> str:
     """What was found and what was asked."""
-    asked = _PHRASES[objective.kind.bound, outcome].format(target=target.removesuffix(f" {objective.kind.unit}"))
+    asked = _PHRASES[objective.kind.bound, outcome].format(target=_bare(target, objective.kind.unit))
     return f"{_said(objective, observation, observed)}, {asked}"
 
 
 def _said(objective: Objective, observation: Observation, observed: str) -> str:
     """What was found; a counted thing is named once."""
-    subject, unit = observation.subject, f" {objective.kind.unit}"
-    named = objective.kind.unit and objective.kind.unit in f"{subject} {observation.says}"
-    shown = observed.removesuffix(unit).removesuffix(unit.removesuffix("s")) if named else observed
+    unit = objective.kind.unit
+    named = unit and unit in f"{observation.subject} {observation.says}"
+    shown = _bare(observed, unit) if named else observed
     says = observation.says.replace("requests", "request", 1) if shown == "1" else observation.says
-    return says.format(subject=subject, observed=shown)
+    return says.format(subject=observation.subject, observed=shown)
+
+
+def _bare(figure: str, unit: str) -> str:
+    """The figure without the thing that it counts; a size keeps its unit."""
+    return figure.removesuffix(f" {unit}").removesuffix(f" {unit.removesuffix('s')}") if unit else figure

@@ -59,7 +59,7 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
         reasons=tuple(_reasons(report, outcome, checks, warnings)),
         checks=checks,
         warnings=warnings,
-        levers=_levers(report, slo, checks),
+        levers=_levers(context, checks, warnings),
         startup_outcome=at_startup if at_startup is not outcome else None,
     )
 
@@ -136,14 +136,19 @@ def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     return replace(check, levers=levers, remedy=remedy)
 
 
-def _levers(report: CapacityReport, slo: Slo, checks: Iterable[CheckResult]) -> tuple[Lever, ...]:
-    """The levers of the verdict: of the failed start, else of the first missed objective that has any."""
-    start = report.start
+def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> tuple[Lever, ...]:
+    """Of the failed start, else of the first missed objective that has any, else of a request that can never run."""
+    start = context.report.start
     if start is not None and start.phase is Phase.FAILED:
         from kvguard.slo.levers import levers_of_failure
 
-        return levers_of_failure(start, slo)
+        return levers_of_failure(start, context.slo)
     found = next((check.levers for check in checks if check.levers and check.severity is Severity.FAIL), ())
+    too_long = any(w.code == "request-exceeds-pool" and w.severity is Severity.FAIL for w in warnings)
+    if not found and too_long and start is not None and context.pools is not None:
+        from kvguard.slo.levers import levers_of_workload
+
+        found = levers_of_workload(1.0, start, context.pools)
     if not found:
         return ()
     from kvguard.slo.levers import shortlist

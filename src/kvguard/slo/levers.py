@@ -6,15 +6,16 @@ from types import MappingProxyType
 
 from kvguard.kvcache import changes
 from kvguard.kvcache import levers as arithmetic
-from kvguard.kvcache.levers import Facts, Target
+from kvguard.kvcache.levers import REQUEST_LENGTH, Facts, Target
 from kvguard.kvcache.spelling import AND
 from kvguard.slo.lever_facts import assumed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckResult, Lever
+from kvguard.slo.workload import held_workload, longest_request, refused_at
 from kvguard.slotted import replace
 from kvguard.startup.report import FailureKind, Start
-from kvguard.units import format_count
+from kvguard.units import Interval, format_count
 
 _MOST = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
@@ -30,8 +31,6 @@ _ONLY_BYTES = (
     "--max-num-batched-tokens",
     "--max-num-seqs",
 )
-
-Readings = Sequence[Facts]
 
 
 # a log that goes on asks the same again and again
@@ -126,25 +125,55 @@ def _scaled(
     if not isinstance(check.observed, int | float) or check.observed <= 0 or before is None:
         return ()
     scale = check.observed / before.low
-    target = float(check.target)
+    wanted = float(check.target) / scale
     found = [
         lever
-        for lever in _suggested(readings, Target(target / scale))
+        for lever in _suggested(readings, Target(wanted))
         if lever.flag != _LENGTH and (not only or all(flag in only for flag in lever.flag.split(AND)))
     ]
-    return _told(start, found, target, lambda lever: unit, scale)
+
+    def in_unit(figure: Interval) -> Interval:
+        low, high = figure.low * scale, figure.high * scale
+        return Interval(round(low), round(high)) if unit == "tokens" else Interval(low, high)
+
+    return _told(start, found, wanted, lambda lever: unit, in_unit)
 
 
 def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """Requests of the declared workload, over all engines."""
     workload = slo.workload
-    if workload is None or not workload.request_tokens:
+    if workload is None or pools is None or not workload.request_tokens:
         return ()
-    target = float(check.target)
-    found = _suggested(readings_of(start, pools, workload), Target(target, of_workload=True))
-    unit = f"requests of {format_count(workload.request_tokens)} tokens"
-    told = _told(start, found, target, lambda lever: unit if lever.flag[0] == "-" else "requests")
-    return (*told, *_no_larger_pool(start, workload, check))
+    length = refused_at(start, workload)
+    if length is not None:
+        return _for_the_refused(float(check.target), pools, length)
+    return (*levers_of_workload(float(check.target), start, pools), *_no_larger_pool(start, workload, check))
+
+
+def levers_of_workload(wanted: float, start: Start, pools: Pools) -> tuple[Lever, ...]:
+    """What would let so many requests of the workload run at once, over all engines."""
+    found = _suggested(readings_of(start, pools, pools.workload), Target(wanted, of_workload=True))
+    unit = _requests_of(pools.workload.request_tokens)
+    return _told(start, found, wanted, lambda lever: unit if lever.flag != REQUEST_LENGTH else "requests")
+
+
+def _requests_of(tokens: int) -> str:
+    return f"requests of {format_count(tokens)} tokens"
+
+
+def _for_the_refused(wanted: float, pools: Pools, length: int) -> tuple[Lever, ...]:
+    """What lets requests in that vLLM refuses for their length: a longer context, or shorter requests."""
+    tokens = pools.workload.request_tokens
+    longer = "one such request must fit the pool, or the start is refused"
+    ways = (
+        Lever(_LENGTH, str(tokens), "", longer, unit=_requests_of(tokens)),
+        Lever(REQUEST_LENGTH, f"at most {format_count(length)}", "", "shorter prompts or answers", unit="requests"),
+    )
+    told = []
+    for way, held in zip(ways, (held_workload(pools), held_workload(pools, length)), strict=True):
+        if held is not None and held.service.low >= 1:
+            told.append(_weighed(way, held.service, held.service.low >= wanted, held.service.high < wanted))
+    return tuple(told)
 
 
 _NOTHING = "nothing: the printed concurrency rises, the same requests run"
@@ -163,7 +192,7 @@ def _no_larger_pool(start: Start, workload: Workload, check: CheckResult) -> tup
 def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """A request's share of the pool: as many of the longest request must fit as the share leaves room for."""
     workload = slo.workload
-    longest = None if workload is None else workload.longest_request_tokens or start.capacity.weakest.max_model_len
+    longest = None if workload is None else longest_request(start, workload)
     if workload is None or longest is None or not float(check.target):
         return ()
     whole = replace(workload, prompt_tokens=longest, output_tokens=0, shared_prefix_tokens=0)
@@ -172,9 +201,9 @@ def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -
     found = [
         lever
         for lever in _suggested(readings, Target(wanted, of_workload=True))
-        if lever.flag not in ("--data-parallel-size", "--max-num-seqs")
+        if lever.flag not in ("--data-parallel-size", "--max-num-seqs") and (lever.gives is None or lever.gives.low > 0)
     ]
-    return _told(start, found, wanted, lambda lever: f"requests of {format_count(longest)} tokens")
+    return _told(start, found, wanted, lambda lever: "ratio", lambda fit: Interval(1 / fit.high, 1 / fit.low))
 
 
 _Search = Callable[[CheckResult, Start, Slo, "Pools | None"], tuple[Lever, ...]]
@@ -193,33 +222,42 @@ _SEARCHES: Mapping[str, _Search] = MappingProxyType(
 def _told(
     start: Start,
     found: Sequence[arithmetic.Lever],
-    target: float,
+    wanted: float,
     unit_of: Callable[[arithmetic.Lever], str],
-    scale: float = 1.0,
+    in_unit: Callable[[Interval], Interval] = lambda figure: figure,
 ) -> tuple[Lever, ...]:
-    """The levers in words, their figures times `scale`."""
-    return tuple(_in_words(start, lever, target, unit_of(lever), scale) for lever in found[:_MOST])
+    """The levers in words.
+
+    Args:
+        start: what the log is silent on.
+        found: the levers, in requests.
+        wanted: the target, in requests.
+        unit_of: the unit in which a lever is told.
+        in_unit: its figure in that unit.
+    """
+    told = []
+    for lever in found[:_MOST]:
+        way = Lever(
+            flag=lever.flag,
+            value=lever.value or None,
+            gives="how much, the log does not tell",
+            price=lever.price,
+            unit=unit_of(lever),
+            remark=lever.remark or None,
+            assumes=assumed_by(lever.flag.split(AND), start),
+        )
+        weighed = lever.gives and _weighed(way, in_unit(lever.gives), lever.meets, lever.gives.high < wanted)
+        told.append(weighed or replace(way, unit=""))
+    return tuple(told)
 
 
-def _in_words(start: Start, lever: arithmetic.Lever, target: float, unit: str, scale: float) -> Lever:
-    told = Lever(
-        flag=lever.flag,
-        value=lever.value or None,
-        gives="how much, the log does not tell",
-        price=lever.price,
-        remark=lever.remark or None,
-        assumes=assumed_by(lever.flag.split(AND), start),
-    )
-    if lever.gives is None:
-        return told
-    low, high = lever.gives.low * scale, lever.gives.high * scale
-    if unit == "tokens":
-        low, high = round(low), round(high)
-    enough = True if lever.meets else (False if high < target else None)
-    weighed = replace(told, enough=enough, low=low, high=high, unit=unit)
-    return replace(weighed, gives=_gives(weighed))
+def _weighed(way: Lever, figure: Interval, met: bool, missed: bool) -> Lever:
+    """The lever with its figure, and whether it is enough: open where the figure's ends disagree."""
+    counted = replace(way, low=figure.low, high=figure.high, enough=True if met else (False if missed else None))
+    unit = _AFTER_A_FIGURE.get(way.unit, way.unit)
+    unit = unit.replace("requests", "request", 1) if counted.figure == "1" else unit
+    return replace(counted, gives=f"{counted.figure} {unit}".strip())
 
 
-def _gives(lever: Lever) -> str:
-    unit = "" if lever.unit == "bytes" else lever.unit
-    return f"{lever.figure} {unit.replace('requests', 'request', 1) if lever.figure == '1' else unit}".strip()
+_AFTER_A_FIGURE: Mapping[str, str] = MappingProxyType({"bytes": "", "ratio": "of the pool"})
+"""Units that a figure carries itself."""

@@ -153,8 +153,8 @@ class Workload:
 
     @property
     def request_tokens(self) -> int:
-        """Tokens of one request at its end: prompt and output."""
-        return self.prompt_tokens + self.output_tokens
+        """Tokens of one request at its end, prompt and output; 0 where no request is declared."""
+        return self.prompt_tokens + self.output_tokens if self.prompt_tokens else 0
 
     @property
     def longest_request_tokens(self) -> int | None:

@@ -71,9 +71,9 @@ def problems(settings: Settings) -> tuple[str, ...]:
     """What does not fit together, a line each: the key by its section, and what it lacks."""
     values, found = settings.values, []
     for name, needed in _NEEDS:
-        if name in values and needed not in values:
-            key, other = BY_NAME[name], BY_NAME[needed]
-            found.append(f"{key.section}.{name} needs {other.section}.{needed} ({other.flag})")
+        if name in values and not any(other in values for other in needed):
+            key, other = BY_NAME[name], BY_NAME[needed[0]]
+            found.append(f"{key.section}.{name} needs {other.section}.{other.name} ({other.flag})")
     shared, prompt = values.get("shared_prefix_tokens", 0), values.get("prompt_tokens")
     if prompt is not None and float(shared) > float(prompt):
         found.append(
@@ -82,12 +82,13 @@ def problems(settings: Settings) -> tuple[str, ...]:
     return tuple(found)
 
 
-_NEEDS: tuple[tuple[str, str], ...] = (
-    ("concurrent_requests", "prompt_tokens"),
-    ("output_tokens", "prompt_tokens"),
-    ("shared_prefix_tokens", "prompt_tokens"),
-    ("max_drop", "baseline"),
+_NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("concurrent_requests", ("prompt_tokens",)),
+    ("output_tokens", ("prompt_tokens", "max_prompt_tokens")),
+    ("shared_prefix_tokens", ("prompt_tokens",)),
+    ("max_drop", ("baseline",)),
 )
+"""Keys that say nothing without another, or without one of several."""
 
 
 def _objectives(values: Mapping[str, object], severity: Mapping[str, Severity]) -> tuple[Objective, ...]:

@@ -6,7 +6,7 @@ from kvguard.kvcache.spelling import AND, spelt
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.slotted import dataclass
 from kvguard.startup.report import CapacityReport, Place
-from kvguard.units import format_bytes, format_count
+from kvguard.units import format_quantity
 
 
 class Outcome(StrEnum):
@@ -49,7 +49,8 @@ class Lever:
         """What it gives, without the unit of a count: "9.62", "21.47 to 24.30", "3.9 GiB"; `None` of a direction."""
         if self.low is None or self.high is None:
             return None
-        low, high = (format_bytes(end) if self.unit == "bytes" else format_count(end) for end in (self.low, self.high))
+        unit = self.unit if self.unit in ("bytes", "ratio") else ""
+        low, high = (format_quantity(end, unit) for end in (self.low, self.high))
         return low if low == high else f"{low} to {high}"
 
     @property

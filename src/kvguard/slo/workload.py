@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import floor
 
 from kvguard.slo.fit import Fit, Request
+from kvguard.slo.objectives import Workload
 from kvguard.slo.observation import Observation, computed, unknown
 from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckKind
@@ -42,6 +43,12 @@ def held_workload(pools: Pools, tokens: int | None = None) -> Held | None:
     return Held(request, weakest, count, Interval(count * floor(capped.low), count * floor(capped.high)))
 
 
+def refused_at(start: Start, workload: Workload) -> int | None:
+    """max_model_len, where the workload's request is longer, so that vLLM refuses it; else `None`."""
+    served = start.capacity.weakest.max_model_len or start.max_model_len
+    return served if served is not None and workload.request_tokens > served else None
+
+
 def observe_workload(key: str, pools: Pools) -> Observation:
     """The workload's indicator of that key."""
     return _share(pools) if key == "max_request_share" else _concurrent(pools)
@@ -50,6 +57,11 @@ def observe_workload(key: str, pools: Pools) -> Observation:
 def _concurrent(pools: Pools) -> Observation:
     requests = f"requests of {format_count(pools.workload.request_tokens)} tokens"
     subject = f"the number of {requests} that fit without preemption"
+    if refused_at(pools.start, pools.workload) is not None:
+        place = pools.start.lines.get("max_model_len")
+        return computed(
+            subject, Interval.exact(0), place, says=f"no request of {requests.partition(' of ')[2]} is served"
+        )
     held = held_workload(pools)
     if held is None:
         return _too_little(subject)
@@ -74,7 +86,7 @@ def _concurrent(pools: Pools) -> Observation:
 
 def _share(pools: Pools) -> Observation:
     """How much of the usable pool the longest request takes; without a bound in front of it, one of max_model_len."""
-    longest = pools.workload.longest_request_tokens or pools.start.capacity.weakest.max_model_len
+    longest = longest_request(pools.start, pools.workload)
     if longest is None:
         return _too_little("the share of the pool that one request takes")
     request = f"one request of {format_count(longest)} tokens"
@@ -98,6 +110,12 @@ def _share(pools: Pools) -> Observation:
     return replace(observation, settles=_SETTLES) if fit.layers_open else observation
 
 
+def longest_request(start: Start, workload: Workload) -> int | None:
+    """Tokens of the longest request that can run: what is let through, as far as max_model_len serves it."""
+    bounds = (workload.longest_request_tokens, start.capacity.weakest.max_model_len)
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
 def workload_warnings(pools: Pools) -> Iterator[StartWarning]:
     """What the declared workload shows beside its objectives: a request that can never run, and what load has shown."""
     start, workload = pools.start, pools.workload
@@ -105,17 +123,17 @@ def workload_warnings(pools: Pools) -> Iterator[StartWarning]:
         yield StartWarning("model-config-not-used", pools.trouble)
     if not workload.request_tokens:
         return
-    served = start.capacity.weakest.max_model_len or start.max_model_len
     tokens = format_count(workload.request_tokens)
-    if served is not None and workload.request_tokens > served:
-        message = f"a request of {tokens} tokens is longer than max_model_len ({format_count(served)}): vLLM refuses it"
+    length = refused_at(start, workload)
+    if length is not None:
+        message = f"a request of {tokens} tokens is longer than max_model_len ({format_count(length)}): vLLM refuses it"
         yield StartWarning("request-exceeds-context", message, start.lines.get("max_model_len"))
         return
     held = held_workload(pools)
     if held is None:
         return
     if held.fit.interval.high < 1:
-        message = f"a request of {tokens} tokens never fits into the pool and would wait for ever ({held.fit.how})"
+        message = f"a request of {tokens} tokens never fits into the pool and would wait for ever: {held.fit.how}"
         yield StartWarning("request-exceeds-pool", message, start.lines.get("kv_cache_tokens"))
     yield from _load_seen(start, held)
 
