@@ -1,6 +1,8 @@
 """Pairs of starts that people reported in public: the comparison names each cause as the report does."""
 
 import json
+import re
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from kvguard.slo.baselines.baseline import Baseline
 from kvguard.slo.baselines.difference import difference
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.settings import Settings, slo_of
-from kvguard.slo.verdict import Verdict
+from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.sources.documents import read_baseline, read_log
 from kvguard.startup.report import Phase
 
@@ -74,21 +76,46 @@ def test_a_missed_bound_says_what_took_the_cache() -> None:
     assert "KV cache −6.65 GiB (×0.55): activation peak +6.65 GiB" in check.reason
 
 
+@pytest.mark.parametrize(
+    "name, shown",
+    [
+        ("a08-graphs-taken-off-the-cache", "--gpu-memory-utilization 0.9019 keeps its size"),
+        ("a09-npu-graphs-counted", "captured graphs +0.81 GiB"),
+        ("b14-log-and-metrics-contradict", "no capacity is lost against the baseline"),
+    ],
+)
+def test_the_check_says_it_as_the_report_does(name: str, shown: str) -> None:
+    assert shown in judged(name).checks[0].reason
+
+
+def test_of_a_cache_below_nothing_all_is_lost() -> None:
+    assert judged("a04-no-memory-left-after-an-upgrade").checks[0].observed == 1.0
+
+
 RUNS = Path("fixtures/logs/runs")
 
 
-@pytest.mark.parametrize(
-    "before, now",
-    [
-        ("vllm-0.8.5.post2-cpu-base-load", "vllm-0.10.2.post2-cpu-base-load"),
-        ("vllm-0.10.2.post2-cpu-base-load", "vllm-0.13.0-cpu-base-load"),
-        ("vllm-0.13.0-cpu-base-load", "vllm-0.20.2-cpu-base-load"),
-        ("vllm-0.20.2-cpu-base-load", "vllm-0.27.1-cpu-base-load"),
-        ("vllm-0.27.1-cpu-base-load", "vllm-0.32.0-cpu-base"),
-    ],
-)
-def test_real_upgrades_that_lost_nothing_raise_no_alarm(before: str, now: str) -> None:
-    baseline = held(RUNS / before / "server.log")
-    asked = slo_of(Settings({"baseline": "old", "max_drop": 0.0}), baseline=baseline)
-    verdict = evaluate(read_log(str(RUNS / now / "server.log")), asked)
-    assert (verdict.outcome.value, verdict.checks[0].observed) == ("pass", 0.0)
+def release(run: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", run.split("-")[1])))
+
+
+def upgrades() -> list[tuple[str, str]]:
+    """Every two real runs of one shape, the older version first."""
+    runs = sorted((folder.name for folder in RUNS.iterdir() if (folder / "server.log").is_file()), key=release)
+    return [(old, new) for old, new in combinations(runs, 2) if old.split("-")[2:] == new.split("-")[2:]]
+
+
+@pytest.mark.parametrize("before, now", upgrades())
+def test_two_real_versions_compare_without_a_false_alarm(before: str, now: str) -> None:
+    asked = slo_of(Settings({"baseline": "old", "max_drop": 0.0}), baseline=held(RUNS / before / "server.log"))
+    report = read_log(str(RUNS / now / "server.log"))
+    verdict = evaluate(report, asked)
+    (check,) = verdict.checks
+    assert report.start is not None
+    refused = report.start.phase is Phase.FAILED
+    assert check.outcome in ((Outcome.PASS, Outcome.UNKNOWN) if refused else (Outcome.PASS,))
+    assert check.observed in (0.0, None)
+    told = [warning.message for warning in verdict.warnings if warning.code == "arguments-differ"]
+    # what these runs really differ in: a release's new defaults are no option that somebody gave
+    assert [text for text in told if "block_size 16 → 128" not in text and "max_model_len" not in text] == []
+    assert "implausible-gain" not in {warning.code for warning in verdict.warnings}

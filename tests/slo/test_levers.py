@@ -183,6 +183,21 @@ def test_engines_share_a_total() -> None:
     assert check.levers[0].gives.endswith("requests on each of 2 engines of 16,384 tokens")
 
 
+@pytest.mark.parametrize(
+    "model, quantised",
+    [
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", True),
+        ("RedHatAI/Llama-3.1-8B-Instruct-quantized.w4a16", True),
+        ("neuralmagic/Meta-Llama-3.1-8B-FP8", True),
+        ("meta-llama/Llama-3.1-8B-Instruct", False),
+        ("acme/Int-40B", False),
+    ],
+)
+def test_a_checkpoint_whose_name_says_so_is_not_quantised_again(model: str, quantised: bool) -> None:
+    levers = the_check(evaluate(report(replace(MEASURED, model=model)), slo(min_concurrency=9))).levers
+    assert any("--quantization" in lever.flag for lever in levers) is not quantised
+
+
 # --- what has none ----------------------------------------------------------------------------------------------------
 
 

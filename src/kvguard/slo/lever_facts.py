@@ -1,5 +1,6 @@
 """What a report tells the search for levers: measured bytes, flags, and the model's layers as far as they are known."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from math import floor
 from types import MappingProxyType
@@ -62,7 +63,7 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         utilization=_utilization(start),
         free_share=_free_share(start),
         weights_bytes=_printed(engine.weights_bytes or start.memory.weights),
-        quantized=start.quantization is not None,
+        quantized=start.quantization is not None or _named_quantized(start),
         activation_peak_bytes=_printed(start.memory.activation_peak),
         graph_bytes=_printed(start.memory.cuda_graphs),
         graph_estimate_gap_bytes=_graph_gap(start),
@@ -133,6 +134,16 @@ def _concurrency(start: Start, engine: Capacity) -> Interval | None:
     if failure.available_bytes is not None and failure.needed_bytes:
         return Interval.exact(max(failure.available_bytes, 0) / failure.needed_bytes)
     return None
+
+
+def _named_quantized(start: Start) -> bool:
+    """Whether the checkpoint's own name says that its weights are quantised: a log may leave the method out."""
+    return _QUANTIZED_NAME.search(start.model or "") is not None
+
+
+_QUANTIZED_NAME = re.compile(
+    r"(?i)(?:^|[-_./])(?:awq|gptq|gguf|bnb|fp8|fp4|int[48]|[48]bit|w[48]a(?:8|16)|nvfp4|mxfp4)(?:$|[-_./])"
+)
 
 
 def _refused_length(start: Start) -> int | None:

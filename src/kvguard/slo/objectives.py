@@ -197,6 +197,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "load-matches-plan": Severity.NOTE,
         "concurrency-is-no-cap": Severity.NOTE,
         "capacity-from-metrics": Severity.NOTE,
+        "graphs-not-counted": Severity.NOTE,
         "hybrid-token-figure": Severity.NOTE,
         "restarted": Severity.NOTE,
         "resized-at-run-time": Severity.NOTE,

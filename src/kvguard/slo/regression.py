@@ -47,13 +47,14 @@ def _notes(found: Difference) -> Iterator[str]:
 
 def regression_warnings(found: Difference) -> Iterator[StartWarning]:
     """What a comparison shows beside the loss: options that differ, and gains that nobody asked for."""
-    if found.options:
+    given = [change for change in found.options if not change.by_default]
+    if given:
         stands = "the comparison stands" if found.likeness else "they cannot be compared"
         by = f" by {LABELS[found.likeness.figure][0]}" if found.likeness else ""
-        named = ", ".join(map(option_in_words, found.options))
+        named = ", ".join(map(option_in_words, given))
         yield StartWarning("arguments-differ", f"the baseline ran with other options: {named}; {stands}{by}")
     likeness = found.likeness
-    if likeness is not None and likeness.drop.high < -IMPLAUSIBLE_GAIN and not found.options:
+    if likeness is not None and likeness.drop.high < -IMPLAUSIBLE_GAIN and not given:
         label, unit = LABELS[likeness.figure]
         old, new = format_quantity(likeness.old.high, unit), format_quantity(likeness.new.low, unit)
         why = f": {found.causes[0]}" if found.causes else ": see whether the figure still means the same"

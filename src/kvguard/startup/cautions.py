@@ -28,6 +28,7 @@ def cautions(
         *_ranks_differ(state, source),
         _engines_missing(state),
         *_graph_gap(state, source),
+        _graphs_uncounted(state, source),
         _blocks_overridden(state, source),
         _profiling_skipped(state, source),
         _newer(state, source),
@@ -107,6 +108,18 @@ def _graph_gap(state: StartState, source: str) -> list[StartWarning]:
             text = f"CUDA graphs were estimated {format_bytes(abs(gap))} {told}"
             return [StartWarning("graph-estimate-gap", text, Place(source, actual.line))]
     return []
+
+
+def _graphs_uncounted(state: StartState, source: str) -> StartWarning | None:
+    """What a release that counts the CUDA graphs will cost: vLLM tells it as a utilisation."""
+    told = state.facts.get("graphs_uncounted")
+    if told is None:
+        return None
+    text = (
+        "the CUDA graphs' memory is not taken off the KV cache here, from 0.20.0 on it is by default: "
+        f"--gpu-memory-utilization {told.value:g} keeps its size then"
+    )
+    return StartWarning("graphs-not-counted", text, Place(source, told.line))
 
 
 def _blocks_overridden(state: StartState, source: str) -> StartWarning | None:

@@ -248,6 +248,10 @@ def _cuda_graph_memory(state: StartState, event: events.CudaGraphMemory) -> None
             rank.parts[name] = Sighting(value, event.origin.line)
     if event.utilization is not None:
         state.note("gpu_memory_utilization", event.utilization.value, event.origin.line, ARGUMENT)
+    if event.suggested_utilization is not None:
+        rank.parts["suggested_utilization"] = Sighting(event.suggested_utilization, event.origin.line)
+        if event.equivalent_utilization is None:  # nothing is subtracted yet
+            state.note("graphs_uncounted", event.suggested_utilization.value, event.origin.line)
     if event.capture_seconds is not None:
         _longest(state, "graphs", event.capture_seconds)
 

@@ -106,6 +106,8 @@ class Memory:
     cuda_graphs: int | None = None
     kv_cache: int | None = None
     free: int | None = None
+    suggested_utilization: float | None = None
+    """What vLLM says would keep the KV cache's size once the CUDA graphs' memory is taken off it."""
     suggested_kv_cache: int | None = None
     full_kv_cache: int | None = None
 

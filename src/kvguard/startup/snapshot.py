@@ -253,10 +253,15 @@ def _memory(state: StartState, lines: dict[str, int]) -> Memory:
         if sighting is not None:
             found[name] = round(sighting.value.value)
             lines.setdefault(f"memory.{name}", sighting.line)
-    utilization = next((rank.parts["utilization"] for rank in ranks if "utilization" in rank.parts), None)
-    if utilization is not None:
-        lines.setdefault("memory.utilization", utilization.line)
-    return Memory(utilization=utilization.value.value if utilization is not None else None, **found)
+    shares: dict[str, float] = {}
+    for name in ("utilization", "suggested_utilization"):
+        sighting = next((rank.parts[name] for rank in ranks if name in rank.parts), None)
+        if sighting is not None:
+            shares[name] = sighting.value.value
+            lines.setdefault(f"memory.{name}", sighting.line)
+    return Memory(
+        utilization=shares.get("utilization"), suggested_utilization=shares.get("suggested_utilization"), **found
+    )
 
 
 def _part(rank: RankState, name: str) -> Sighting[Printed] | None:

@@ -22,7 +22,9 @@ MEMORY_PARTS = (
     "cuda_graphs",
     "kv_cache",
     "free",
+    "suggested_utilization",
 )
+"""Parts of a rank's memory in bytes, and the share that vLLM says would keep the cache's size."""
 OPTIONS = (
     "model",
     "max_model_len",

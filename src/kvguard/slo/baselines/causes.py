@@ -27,6 +27,7 @@ RULES: tuple[Callable[[Evidence], str | None], ...] = (
     memory_causes.profile_depends,
     memory_causes.graphs_taken_off,
     memory_causes.graphs_wasted,
+    meaning_causes.default_changed,
     meaning_causes.dtype,
     meaning_causes.sharding,
     meaning_causes.generation,

@@ -28,7 +28,7 @@ class Likeness:
     old: Figure
     new: Figure
     passed_over: tuple[str, ...] = ()
-    """Why a more telling figure was not taken, a line each."""
+    """Why a more telling figure that both tell was not taken, a line each."""
 
     @property
     def drop(self) -> Interval:
@@ -40,6 +40,8 @@ class Likeness:
             return Interval.exact(0.0)
         least, most = self.old.low - self.old.rounding, self.old.low + self.old.rounding
         low, high = self.new.low - self.new.rounding, self.new.low + self.new.rounding
+        if high <= 0:
+            return Interval.exact(1.0)  # nothing is left, and less than nothing is no larger loss
         if least <= 0:
             return Interval.exact(0.0 if self.new.low >= self.old.low else 1.0)
         return Interval(1 - high / least, 1 - low / most)
@@ -50,33 +52,29 @@ def compared(pair: Pair) -> Likeness | str:
     if not pair.same("model"):
         old, new = pair.options("model")
         return f"another model: {old} before, {new} now"
-    passed_over: list[str] = []
+    unlike: dict[str, str] = {}
+    untold: list[str] = []
     for figure, (label, _unit) in LABELS.items():
-        why = _WHY_NOT[figure](pair)
         figures = pair.capacity(figure)
+        why = _WHY_NOT[figure](pair)
         if why is None and figures is not None:
-            return Likeness(figure, *figures, tuple(passed_over))
-        if why is not None:
-            passed_over.append(f"{label}: {why}")
-    return "; ".join(passed_over)
+            return Likeness(figure, *figures, tuple(f"{label}: {why}" for label, why in unlike.items()))
+        if figures is not None and why is not None:
+            unlike[label] = why
+        else:
+            untold.append(label)
+    reasons = [f"{label}: {why}" for label, why in unlike.items()]
+    return "; ".join([*reasons, f"not told by both: {', '.join(untold)}"] if untold else reasons)
 
 
 def is_like(pair: Pair, figure: str) -> bool:
     """Whether that figure is told in both and means the same."""
-    return pair.same("model") and _WHY_NOT[figure](pair) is None
-
-
-def _missing(pair: Pair, figure: str) -> str | None:
-    sides = [
-        name for name, side in (("the baseline", pair.old), ("this start", pair.new)) if figure not in side.weakest
-    ]
-    return f"{' and '.join(sides)} {'do' if len(sides) > 1 else 'does'} not tell it" if sides else None
+    return pair.same("model") and pair.capacity(figure) is not None and _WHY_NOT[figure](pair) is None
 
 
 def _tokens(pair: Pair) -> str | None:
-    missing = _missing(pair, "kv_cache_tokens")
-    if missing is not None or pair.one_kind_of_layer:
-        return missing
+    if pair.one_kind_of_layer:
+        return None
     old, new = pair.old.token_figure, pair.new.token_figure
     if old is not new:
         return "reported differently since 0.20.1"
@@ -86,21 +84,14 @@ def _tokens(pair: Pair) -> str | None:
 
 
 def _concurrency(pair: Pair) -> str | None:
-    missing = _missing(pair, "max_concurrency")
-    if missing is None and pair.old.max_model_len != pair.new.max_model_len:
-        return "at another max_model_len"
-    return missing
+    return "at another max_model_len" if pair.old.max_model_len != pair.new.max_model_len else None
 
 
 def _blocks(pair: Pair) -> str | None:
-    missing = _missing(pair, "gpu_blocks")
-    return "of another size" if missing is None and not pair.same("block_size") else missing
+    return None if pair.same("block_size") else "of another size"
 
 
 def _bytes(pair: Pair) -> str | None:
-    missing = _missing(pair, "kv_cache_bytes")
-    if missing is not None:
-        return missing
     other = [name for name in _BYTES_DEPEND_ON if not pair.same(name)]
     return f"with another {other[0]}" if other else None
 

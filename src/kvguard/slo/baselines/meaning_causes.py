@@ -50,6 +50,14 @@ def blocks_overridden(evidence: Evidence) -> str | None:
     return f"num_gpu_blocks_override {arrow(old, new)}: the option fixes the pool, whatever the memory would hold"
 
 
+def default_changed(evidence: Evidence) -> str | None:
+    """An option that neither start gives, and that the release itself set otherwise."""
+    found = [change for change in evidence.pair.changed_options() if change.by_default]
+    if not found:
+        return None
+    return ", ".join(f"{change.name} {arrow(change.old, change.new)}: the default changed" for change in found)
+
+
 def dtype(evidence: Evidence) -> str | None:
     if evidence.pair.same("kv_cache_dtype"):
         return None

@@ -119,10 +119,17 @@ def graphs_taken_off(evidence: Evidence) -> str | None:
     if not evidence.pair.crossed(releases.GRAPHS_TAKEN_OFF) or graphs is None:
         return None
     text = f"since 0.20.0 the CUDA graphs' estimate ({format_bytes(graphs.low)}) is taken off the KV cache"
-    total, share = evidence.pair.new.memory.get("total_gpu"), evidence.pair.new.options.get("gpu_memory_utilization")
-    if total is None or not isinstance(share, int | float):
-        return text
-    return f"{text}: --gpu-memory-utilization {share + graphs.low / total.low:.4f} would keep its size"
+    keeps = _keeps_its_size(evidence, graphs.low)
+    return text if keeps is None else f"{text}: --gpu-memory-utilization {keeps:.4f} keeps its size"
+
+
+def _keeps_its_size(evidence: Evidence, graphs: float) -> float | None:
+    """The utilisation that gives the graphs' memory back: as vLLM prints it, else by the card's size."""
+    memory, share = evidence.pair.new.memory, evidence.pair.new.options.get("gpu_memory_utilization")
+    told, total = memory.get("suggested_utilization"), memory.get("total_gpu")
+    if told is not None:
+        return told.low
+    return None if total is None or not isinstance(share, int | float) else share + graphs / total.low
 
 
 def graphs_wasted(evidence: Evidence) -> str | None:

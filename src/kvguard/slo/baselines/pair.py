@@ -20,6 +20,8 @@ class OptionChange(NamedTuple):
     name: str
     old: object
     new: object
+    by_default: bool = False
+    """Whether it is the release's own value on each side: what changed is the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,11 @@ class Pair:
                 and (old is not None or (left_out and self.old.arguments_told))
                 and (new is not None or (left_out and self.new.arguments_told))
             ):
-                yield OptionChange(name, DEFAULT if old is None else old, DEFAULT if new is None else new)
+                by_default = name == "gpu_memory_utilization" and self._is_default_share(old, new)
+                yield OptionChange(name, DEFAULT if old is None else old, DEFAULT if new is None else new, by_default)
+
+    def _is_default_share(self, old: object, new: object) -> bool:
+        return old == _default_share(self.old) and new == _default_share(self.new)
 
     @property
     def one_kind_of_layer(self) -> bool:
@@ -86,9 +92,13 @@ class Pair:
 def _utilization(baseline: Baseline) -> object:
     """The share in force: told, or the release's default where the arguments do not name it."""
     told = baseline.options.get("gpu_memory_utilization")
+    return told if told is not None or not baseline.arguments_told else _default_share(baseline)
+
+
+def _default_share(baseline: Baseline) -> float | None:
     release = _release(baseline)
-    if told is not None or not baseline.arguments_told or release is None:
-        return told
+    if release is None:
+        return None
     return _SHARE if release < GRAPHS_TAKEN_OFF else _SHARE_SINCE_020
 
 
