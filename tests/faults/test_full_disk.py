@@ -129,6 +129,14 @@ class TestAroundACommand:
         told = b"kvguard: /dev/full: cannot be written (no space left on device): name another file\n"
         assert (done.returncode, done.stderr) == (2, told)
 
+    @pytest.mark.parametrize("bound, status", [("2", 0), ("1000", 1)])
+    @pytest.mark.parametrize("flags", [[], ["-q", "--format", "text"]], ids=["talking", "quiet"])
+    def test_a_gate_that_nobody_hears_has_its_status(
+        self, flags: list[str], bound: str, status: int, start: str, full: int
+    ) -> None:
+        words = ["run", *flags, "--until", "ready", "--min-concurrency", bound, "--", *self.SERVER, start]
+        assert ran(words, stderr=full).returncode == status
+
     def test_output_that_finds_no_room_is_judged_all_the_same(self, start: str, full: int) -> None:
         done = ran(["run", "--until", "ready", "--min-concurrency", "2", "--", *self.SERVER, start], stdout=full)
         assert (done.returncode, b"\nPASS  " in done.stderr) == (0, True)

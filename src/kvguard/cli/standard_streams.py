@@ -30,24 +30,25 @@ def say(line: str) -> None:
 
 
 def put(text: str, stream: "TextIO | None" = None) -> None:
-    """Write a page, UTF-8 whatever the locale, to stdout or another of our own streams.
+    """Write a page, UTF-8 whatever the locale, to stdout, or to stderr, where nobody who hears it is as for `say`.
 
     Raises:
-        BrokenPipeError: its reader has left.
-        SourceError: it takes nothing more, as a full disk.
+        BrokenPipeError: the reader of stdout has left.
+        SourceError: stdout takes nothing more, as a full disk.
     """
     page = stream or sys.stdout
-    name = "stderr" if page is sys.stderr else "stdout"
+    talk = page is sys.stderr
     try:
         page.flush()
         page.buffer.write(text.encode("utf-8"))
         page.buffer.flush()
-    except BrokenPipeError:
-        _forget(page)
-        raise
     except OSError as error:
         _forget(page)
-        raise SourceError(f"{name}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        if talk:
+            return
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise SourceError(f"stdout: cannot be written ({(error.strerror or str(error)).lower()})") from None
 
 
 def _forget(stream: "TextIO") -> None:

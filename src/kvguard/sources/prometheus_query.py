@@ -1,5 +1,9 @@
 """Asks a Prometheus server one question now, over its HTTP API, and gives the samples of the answer."""
 
+import json
+import math
+import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +11,9 @@ from kvguard.errors import SourceError
 from kvguard.slotted import dataclass
 
 PATIENCE_SECONDS = 15.0
+LARGEST_ANSWER = 16 * 2**20
+"""A fleet of ten thousand replicas answers with a quarter of it."""
+_USER = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +37,58 @@ def instant_query(server: str, query: str, token: str | None = None) -> tuple[Sa
     """
     import httpx  # a fifth of a second that only those pay who ask
 
-    shown = httpx.URL(server).copy_with(userinfo=b"") if "@" in server else server
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    shown = _USER.sub("//", server)
     try:
-        answer = httpx.get(
-            f"{server.rstrip('/')}/api/v1/query",
-            params={"query": query},
-            headers=headers,
-            timeout=PATIENCE_SECONDS,
-            follow_redirects=True,
-        )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        status, body = _asked(server, query, {"Authorization": f"Bearer {token}"} if token else {})
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise SourceError(f"{shown}: no answer ({_words(error)}): give the URL of a Prometheus server") from None
-    return _samples(_document(answer, str(shown)), str(shown))
+    if len(body) > LARGEST_ANSWER:
+        raise SourceError(f"{shown}: answered more than {LARGEST_ANSWER // 2**20} MiB: narrow the query by labels")
+    return _samples(_document(status, body, shown), shown)
 
 
-def _document(answer: Any, shown: str) -> Mapping[str, Any]:
+def _asked(server: str, query: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    """The answer's status and body, the latter to a byte more than it may have."""
+    import httpx
+
+    url, deadline = f"{server.rstrip('/')}/api/v1/query", time.monotonic() + PATIENCE_SECONDS
+    with (
+        httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True) as client,
+        client.stream("GET", url, params={"query": query}, headers=headers) as answer,
+    ):
+        body = bytearray()
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > LARGEST_ANSWER:
+                break
+            if time.monotonic() > deadline:
+                raise httpx.ReadTimeout(f"not whole within {PATIENCE_SECONDS:g} seconds")
+        return answer.status_code, bytes(body)
+
+
+def _document(status: int, body: bytes, shown: str) -> Mapping[str, Any]:
     try:
-        document = answer.json()
-    except ValueError:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or "status" not in document:
-        raise SourceError(f"{shown}: answered {answer.status_code} and no Prometheus API: give the server's base URL")
+        raise SourceError(f"{shown}: answered {status} and no Prometheus API: give the server's base URL")
     if document["status"] != "success":
         raise SourceError(f"{shown}: refused the query: {' '.join(str(document.get('error', '')).split())}")
     return document
 
 
 def _samples(document: Mapping[str, Any], shown: str) -> tuple[Sample, ...]:
-    data = document.get("data", {})
-    if data.get("resultType") != "vector":
-        raise SourceError(f"{shown}: the query gives a {data.get('resultType')}: ask for an instant vector")
-    return tuple(Sample(one["metric"], float(one["value"][1])) for one in data["result"])
+    """The samples that are numbers: of a gauge, NaN and infinities tell nothing."""
+    try:
+        data = document["data"]
+        kind = data["resultType"]
+        read = [(one["metric"], float(one["value"][1])) for one in data["result"]] if kind == "vector" else []
+    except (LookupError, TypeError, ValueError):
+        raise SourceError(f"{shown}: answered with no vector that can be read: is it a Prometheus server?") from None
+    if kind != "vector":
+        raise SourceError(f"{shown}: the query gives a {kind}: ask for an instant vector")
+    return tuple(Sample(labels, value) for labels, value in read if math.isfinite(value))
 
 
 def _words(error: Exception) -> str:
