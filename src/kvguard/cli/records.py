@@ -75,7 +75,7 @@ def _record(line: str) -> Record | None:
     try:
         document = json.loads(line)
         report = report_from(document, "record")
-    except (json.JSONDecodeError, RecursionError, ConfigError):
+    except (ValueError, RecursionError, ConfigError):
         return None
     recorded_at, verdict = document.get("recorded_at"), document.get("verdict")
     outcome = verdict.get("outcome") if isinstance(verdict, dict) else None

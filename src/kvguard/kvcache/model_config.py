@@ -121,6 +121,8 @@ def parse_model_config(text: str, source: str) -> ModelConfig:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{source}: not a model config: {error.msg} at line {error.lineno}") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{source}: not a model config: a number too long, or nested too deeply") from None
     if not isinstance(whole, dict):
         raise ConfigError(f"{source}: not a model config: a JSON object is expected, as a model's config.json")
     return model_config(whole)

@@ -53,9 +53,10 @@ class LineFramer:
 
     def end(self) -> Iterator[tuple[int, bytes]]:
         """No more bytes: give the last line, if the stream did not end with a newline."""
-        if self._head:
-            self._keep(self._head, 0, len(self._head))
-        self._head = None
+        short, self._head = self._head, None
+        if short:  # too short a stream to tell its encoding
+            self.bytes -= len(short)
+            yield from self.feed(short)
         self.ahead = b""
         if self._rest or self._dropping:
             yield self._complete()
@@ -91,17 +92,20 @@ class LineFramer:
                 self._head = data
                 return b""
             self._head = None
-            encoding = _UTF16.get(data[:2]) or _guess_utf16(data[:4])
+            encoding = _UTF16.get(data[:2])
+            data = data[2:] if encoding is not None else data.removeprefix(codecs.BOM_UTF8)
+            encoding = encoding or _guess_utf16(data[:4])
             if encoding is not None:
                 self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-            data = data.removeprefix(codecs.BOM_UTF8)
         if self._decoder is not None:
-            return self._decoder.decode(data).removeprefix("\ufeff").encode("utf-8", "replace")
+            return self._decoder.decode(data).encode("utf-8", "replace")
         return data
 
 
 def _guess_utf16(head: bytes) -> str | None:
     """PowerShell before 6 may write UTF-16 without a BOM after the first write: every other byte is NUL."""
+    if len(head) < 4:
+        return None
     if head[1] == head[3] == 0 and head[0] and head[2]:
         return "utf-16-le"
     if head[0] == head[2] == 0 and head[1] and head[3]:

@@ -27,6 +27,8 @@ FILE_KEYS = ("filename", "file", "pathname", "module", "caller")
 LOGGER_KEYS = ("name", "logger", "logger_name")
 NESTED_KEYS = ("jsonPayload", "record", "fields", "data", "log")
 MAX_OBJECT_CHARACTERS = 2**18
+LONGEST_NAME = 200
+"""Characters of a process's name, which is remembered for each process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _record(parsed: Mapping[str, Any]) -> JsonRecord | None:
 
 def _process(parsed: Mapping[str, Any]) -> str | None:
     name = _text(parsed, PROCESS_KEYS)
-    return name if name and name != "MainProcess" else None
+    return name if name and name != "MainProcess" and len(name) <= LONGEST_NAME else None
 
 
 def _file(parsed: Mapping[str, Any]) -> str | None:

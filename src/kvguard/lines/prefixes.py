@@ -17,10 +17,11 @@ CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 SHORT = rf"\d\d-\d\d {CLOCK}"
 TAG = (
-    r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]*+(?:\((?:[\w.:#+-]++|\([\w.:#+-]*+\))*+\))?(?: [A-Z][A-Za-z0-9_]*+)?),? )?"
-    r"(?:(?P<rank>rank=\d++),? )?pid=(?P<pid>\d++)(?:, ip=(?P<node>[\w.:-]++))?\) ?"
+    r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]{0,80}+(?:\((?:[\w.:#+-]{1,80}+|\([\w.:#+-]{0,80}+\)){0,8}+\))?"
+    r"(?: [A-Z][A-Za-z0-9_]{0,80}+)?),? )?"
+    r"(?:(?P<rank>rank=\d{1,6}+),? )?pid=(?P<pid>\d{1,10}+)(?:, ip=(?P<node>[\w.:-]{1,80}+))?\) ?"
 )
-"""A process tag of vLLM, Ray or SkyPilot."""
+"""A process tag of vLLM, Ray or SkyPilot. Every part has a bound: what is read here is remembered for each process."""
 CONTAINER = rf"(?!(?:{_LEVELS})\b)(?P<container>[A-Za-z][\w.-]{{0,79}}+)"
 
 
@@ -236,12 +237,13 @@ PREFIXES: tuple[Prefix, ...] = (
     _envelope("buildkite-time", "_", ("_bk;t=",), r"_bk;t=\d++", "Buildkite, where the escape characters are lost"),
     _envelope("docker-build", "#", (), r"#\d{1,3} \d{1,5}\.\d{1,3} ", "docker build"),
     _envelope("mpi", "[", ("]<std",), r"\[\d++,\d++\]<std(?:out|err)>: ?", "mpirun --tag-output"),
-    _envelope("kubectl-prefix", "[", ("[pod/",), r"\[pod/(?P<container>[^\]\s]++)\] ", "kubectl logs --prefix"),
+    _envelope("kubectl-prefix", "[", ("[pod/",), r"\[pod/(?P<container>[^\]\s]{1,250}+)\] ", "kubectl logs --prefix"),
     _envelope(
         "stern",
         _LOWER + _DIGITS + ".",
         ("-",),
-        rf"(?P<container>[a-z0-9.]++(?:-[a-z0-9.]++){{2,}} [a-z0-9-]++) (?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
+        rf"(?P<container>(?=[^ ]{{1,250}}+ )[a-z0-9.]++(?:-[a-z0-9.]++){{2,}} [a-z0-9-]{{1,80}}+) "
+        rf"(?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
         "stern: pod and container",
     ),
     _envelope(

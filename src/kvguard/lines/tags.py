@@ -17,15 +17,15 @@ class Speaker(NamedTuple):
 
 
 TAGS: tuple[tuple[str, Role], ...] = (
-    (r"(?i:api_?server)(?:_DP(?P<engine>\d+)|_\d+)?", Role.API_SERVER),
+    (r"(?i:api_?server)(?:_DP(?P<engine>\d{1,6})|_\d+)?", Role.API_SERVER),
     (r"RustFrontend|DPSupervisor", Role.API_SERVER),
     (
         r"(?:EngineCore|EngineCoreProc|EngineCoreActor|DPEngineCoreActor|DPMoEEngineCoreActor)"
-        r"(?:_(?:DP)?(?P<engine>\d+))?",
+        r"(?:_(?:DP)?(?P<engine>\d{1,6}))?",
         Role.ENGINE,
     ),
     (
-        r"(?:Vllm)?Worker(?:Proc)?(?:_DP(?P<engine>\d+))?(?P<rank>(?:[_ ](?:PP|PCP|TP|DCP|EP|ETP|DP)\d+)*)",
+        r"(?:Vllm)?Worker(?:Proc)?(?:_DP(?P<engine>\d{1,6}))?(?P<rank>(?:[_ ](?:PP|PCP|TP|DCP|EP|ETP|DP)\d+)*)",
         Role.WORKER,
     ),
     (r"VllmWorkerProcess|VllmWorker-(?P<rank>\d+)|RayWorker\w*", Role.WORKER),

@@ -115,7 +115,7 @@ def _read(text: str, name: str, flags: Settings) -> tuple[Settings, tuple[str, .
         known = ", ".join(SECTIONS)
         raise ConfigError(f"{name}: an SLO file is a mapping with some of: {known}")
     # an empty section (`runtime:` and nothing under it) asks for nothing
-    given = {str(section): {} if value is None else value for section, value in sections.items()}
+    given = {_part(section): {} if value is None else value for section, value in sections.items()}
     found = [(path, f"{_dotted(path)}: written twice") for path in document.repeated]
     try:
         SloFile.model_validate(given)
@@ -151,7 +151,7 @@ def _path_of(problem: str) -> KeyPath:
 
 
 def _told(detail: ErrorDetails) -> tuple[KeyPath, str]:
-    path = tuple(str(part) for part in detail["loc"])
+    path = tuple(map(_part, detail["loc"]))
     if detail["type"] == "extra_forbidden":
         return path, f"{_dotted(path)}: no such key{_nearest(path)}"
     if detail["type"] == "model_type":
@@ -180,6 +180,11 @@ def _names(section: str) -> tuple[str, ...]:
     if section in _MODELS:
         return tuple(field.alias or name for name, field in _MODELS[section].model_fields.items())
     return ("version", *_MODELS)
+
+
+def _part(key: object) -> str:
+    """A key as a text; a number is none, whatever its length."""
+    return key if isinstance(key, str) else type(key).__name__
 
 
 def _dotted(path: KeyPath) -> str:

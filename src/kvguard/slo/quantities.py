@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 from kvguard.units import MIB, QuantityError, parse_bytes, parse_ratio, parse_seconds
 
+_LONGEST_SHOWN = 10**30
+"""Python writes no number of more than 4,300 digits, and YAML may hold any, as 0xfff…"""
 _GROUPED = re.compile(r"\d{1,3}([,_]\d{3})+|\d+")
 
 
@@ -24,7 +26,7 @@ def _number(written: object, wanted: str, unit: str = "") -> float:
         raise QuantityError(f"{_shown(written)} is not {wanted}")
     try:
         value = float(written.removesuffix(unit) if isinstance(written, str) else written)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise QuantityError(f"{_shown(written)} is not {wanted}") from None
     if not math.isfinite(value) or value < 0:
         raise QuantityError(f"{_shown(written)} is not {wanted}")
@@ -91,8 +93,12 @@ def _choice(*names: str) -> Callable[[object], str]:
 
 
 def _shown(written: object) -> str:
-    """What was written, in one short line."""
-    text = repr(written) if isinstance(written, str) else "nothing" if written is None else str(written)
+    """What was written, in one short line; a list or a mapping only by its kind: YAML's aliases make them endless."""
+    if isinstance(written, dict | list | set):
+        return {dict: "a mapping", list: "a list", set: "a set"}[type(written)]
+    if isinstance(written, int) and abs(written) >= _LONGEST_SHOWN:
+        return "a number of so many digits"
+    text = repr(written[:60]) if isinstance(written, str) else "nothing" if written is None else str(written)
     return " ".join(text.split())[:60]
 
 

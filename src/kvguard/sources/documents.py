@@ -18,21 +18,23 @@ PROMETHEUS = "prometheus:"
 _PEEKED = 1 << 16
 LARGEST_DOCUMENT = 16 * 2**20
 """No document for people is larger; a log given by mistake is not read whole."""
+LARGEST_SLO = 2**20
+"""YAML takes seconds a MiB to read, and a sidecar reads its file again and again."""
 
 
-def read_text(path: Path) -> str:
-    """The text of a small file.
+def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
+    """The text of a small file, of at most that many bytes.
 
     Raises:
         SourceError: missing, a directory, unreadable, no text, or far too large for what it should be.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_DOCUMENT + 1)
+            data = file.read(largest + 1)
     except OSError as error:
         raise SourceError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    if len(data) > LARGEST_DOCUMENT:
-        raise SourceError(f"{path}: larger than {LARGEST_DOCUMENT // 2**20} MiB: not a file written for kvguard")
+    if len(data) > largest:
+        raise SourceError(f"{path}: larger than {largest // 2**20} MiB: not a file written for kvguard")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -50,8 +52,8 @@ def read_json(path: Path) -> Mapping[str, object]:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: not JSON: nested too deeply") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{path}: not JSON: a number too long, or nested too deeply") from None
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: a JSON object belongs here")
     return document
@@ -144,7 +146,7 @@ def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
         return _complete(asked, {})
     from kvguard.slo.file import read_settings  # pydantic and yaml only where a file must be validated
 
-    written = read_settings(read_text(path), str(path), asked)
+    written = read_settings(read_text(path, LARGEST_SLO), str(path), asked)
     return _complete(asked.over(written), {name: path.parent for name in written.values if name not in asked.values})
 
 

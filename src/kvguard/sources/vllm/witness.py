@@ -99,7 +99,7 @@ class _Interview:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             self._silent = True
             self._problems.append(f"{path}: no answer ({str(error) or type(error).__name__})")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError):
             self._problems.append(f"{path}: not what vLLM answers there")
         return None
 
