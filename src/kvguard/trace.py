@@ -10,6 +10,7 @@ from kvguard.events import Event, LineUnrecognized, Printed, ProcessSpoke
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
+from kvguard.lines.secrets import redact
 from kvguard.slotted import dataclass, field, fields
 from kvguard.startup.report import CapacityReport
 
@@ -80,4 +81,6 @@ def _step(event: Event) -> Step:
 
 
 def _base(value: object) -> object:
+    if isinstance(value, str):
+        return redact(value)
     return value.value if isinstance(value, Printed) else value

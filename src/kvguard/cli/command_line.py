@@ -19,7 +19,9 @@ class _OneLineParser(argparse.ArgumentParser):
     """Tells a mistake in one line, as every other error is told, instead of a page of usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(exit_status.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        from kvguard.render.log_text import shown  # a mistyped command line may hold a key as well
+
+        self.exit(exit_status.USAGE, f"{self.prog}: {shown(message)} (see {self.prog} --help)\n")
 
 
 def parser(words: Sequence[str]) -> argparse.ArgumentParser:

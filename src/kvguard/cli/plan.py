@@ -85,14 +85,16 @@ def _print(
 ) -> None:
     if arguments.format == "json":
         from kvguard.cli.plan_request import options_in_force
+        from kvguard.lines.secrets import mask_deep
         from kvguard.render.plan_json import plan_document
 
         document = plan_document(plan, options_in_force(arguments, plan), outcome, levers)
-        put(json.dumps(document, indent=2) + "\n")
+        put(json.dumps(mask_deep(document), indent=2) + "\n")
         return
+    from kvguard.render.log_text import shown
     from kvguard.render.plan_text import plan_text
 
-    put(plan_text(plan, name, target, outcome, levers))
+    put(plan_text(plan, shown(name), target, outcome, levers))
 
 
 def _status(plan: "Plan", outcome: str | None) -> int:

@@ -71,8 +71,9 @@ def _tensor_bytes(file: Path) -> int:
             if length > _LONGEST_HEADER:
                 raise SourceError(f"{file}: not a safetensors file: its header claims {length} bytes")
             header = json.loads(stream.read(length))
-    except (OSError, struct.error, json.JSONDecodeError) as error:
+        places = [place["data_offsets"] for name, place in header.items() if name != "__metadata__"]
+        return sum(int(end) - int(start) for start, end in places)
+    except (OSError, struct.error, ValueError, RecursionError) as error:
         raise SourceError(f"{file}: not a safetensors file: {error}") from None
-    return sum(
-        place["data_offsets"][1] - place["data_offsets"][0] for name, place in header.items() if name != "__metadata__"
-    )
+    except (AttributeError, KeyError, TypeError):
+        raise SourceError(f"{file}: not a safetensors file: its header names no places of tensors") from None

@@ -111,11 +111,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write_line(event: Mapping[str, Any]) -> None:
     """One JSON object on one line of stderr, with the time; whole, whichever thread writes it."""
+    with contextlib.suppress(OSError):  # nobody may listen any more; serving goes on
+        os.write(sys.stderr.fileno(), line_of(event, time.time()).encode())
+
+
+def line_of(event: Mapping[str, Any], wall: float) -> str:
+    """The line of the structured log: ASCII, so that no text in it does anything to a terminal, and secrets masked."""
+    from kvguard.lines.secrets import mask_deep
+    from kvguard.render.log_text import escape_unshown
     from kvguard.serve.moments import iso
 
-    line = json.dumps({"time": iso(time.time()), **event}) + "\n"
-    with contextlib.suppress(OSError):  # nobody may listen any more; serving goes on
-        os.write(sys.stderr.fileno(), line.encode())
+    return escape_unshown(json.dumps({"time": iso(wall), **mask_deep(event)})) + "\n"
 
 
 def _sinks(arguments: argparse.Namespace) -> "list[Sink]":

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from kvguard.cli import exit_status
-from kvguard.cli.standard_streams import put
+from kvguard.cli.standard_streams import LONGEST_SAID, put
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,17 +28,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(files: list[str]) -> int:
+    from kvguard.render.log_text import shown
     from kvguard.slo.file import mistakes_of
-    from kvguard.sources.documents import missing_files, read_text
+    from kvguard.sources.documents import LARGEST_SLO, missing_files, read_text
 
     status = exit_status.MET
     for name in files:
-        text = sys.stdin.read() if name == "-" else read_text(Path(name))
+        text = sys.stdin.read() if name == "-" else read_text(Path(name), LARGEST_SLO)
         mistakes = mistakes_of(text, name) or missing_files(text, name)
         for mistake in mistakes:
-            put(f"{mistake}\n")
+            put(f"{shown(mistake, LONGEST_SAID)}\n")
         if mistakes:
             status = exit_status.MISSED
         else:
-            put(f"{name}: fine\n")
+            put(f"{shown(name)}: fine\n")
     return status

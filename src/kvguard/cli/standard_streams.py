@@ -10,6 +10,9 @@ TYPE_CHECKING = False  # typing's own would load typing, which `kvguard --versio
 if TYPE_CHECKING:
     from typing import TextIO
 
+LONGEST_SAID = 2000
+"""Characters of one line: an error may list every key that there is."""
+
 
 def stand_in_for_closed() -> None:
     """Let what is closed swallow all: the next file that is opened would get its number, and every page with it."""
@@ -22,9 +25,12 @@ def stand_in_for_closed() -> None:
 
 
 def say(line: str) -> None:
-    """Say one line on stderr; nobody who hears it is no reason to fail."""
+    """Say one line on stderr, in which no name or value of a user's does or betrays anything; nobody who hears it is no
+    reason to fail."""
+    from kvguard.render.log_text import shown
+
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(shown(line, LONGEST_SAID), file=sys.stderr, flush=True)
     except OSError:
         _forget(sys.stderr)
 

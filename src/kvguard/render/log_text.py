@@ -29,5 +29,7 @@ def shown(text: str, longest: int = LONGEST) -> str:
 
 
 def escape_unshown(json_text: str) -> str:
-    """JSON text with each character that a terminal obeys or hides written as `\\uXXXX`; line breaks stay."""
-    return _UNSHOWN.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", json_text)
+    """JSON text with each character that a terminal obeys or hides, and the marks that a pipeline obeys, written as
+    `\\uXXXX`; line breaks stay."""
+    inert = _PIPELINE_COMMANDS.sub(r"#\\u0023", json_text)
+    return _UNSHOWN.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", inert)

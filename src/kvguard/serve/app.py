@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from kvguard.lines.secrets import mask_deep
 from kvguard.render.html import Live, content_security_policy, render_html
 from kvguard.render.json_report import render_json, verdict_document
 from kvguard.serve.access import CHALLENGE, may_enter
@@ -101,8 +102,7 @@ def _report(snapshot: Snapshot) -> dict[str, Any]:
         return None if seconds is None else iso(seconds)
 
     source = snapshot.source
-    return {
-        **verdict_document(snapshot.verdict),
+    beside = {
         "gate": {"open": snapshot.gate.open, "why": snapshot.gate.why or None, **asdict(snapshot.rules)},
         "source": {
             "name": source.name,
@@ -119,6 +119,7 @@ def _report(snapshot: Snapshot) -> dict[str, Any]:
             "problem": snapshot.slo.problem,
         },
     }
+    return {**verdict_document(snapshot.verdict), **mask_deep(beside)}
 
 
 def _live(snapshot: Snapshot, revision: str, wall: float) -> Live:

@@ -8,6 +8,7 @@ is not known yet) and of the expired draft "Health Check Response Format for HTT
 from collections.abc import Iterator
 from typing import Any
 
+from kvguard.lines.secrets import mask_deep
 from kvguard.render.log_text import shown
 from kvguard.render.start_facts import WAITED_OUT, said_live
 from kvguard.serve.moments import iso
@@ -57,13 +58,14 @@ def health_document(snapshot: Snapshot) -> dict[str, Any]:
     """The body of `/healthz`: `warn` where the gate is open though the verdict is no pass."""
     passed = snapshot.verdict.outcome is Outcome.PASS
     status = ("pass" if passed else "warn") if snapshot.gate.open else "fail"
-    return {
+    document = {
         "status": status,
         "verdict": snapshot.verdict.outcome.value,
         "gate": {"open": snapshot.gate.open, "mode": snapshot.rules.mode.value, "why": snapshot.gate.why or None},
         "notes": [shown(reason.message) for reason in snapshot.verdict.reasons],
         "checks": {one.name: [_entry(one, snapshot)] for one in health_checks(snapshot)},
     }
+    return {key: mask_deep(value) for key, value in document.items()}
 
 
 def _entry(one: HealthCheck, snapshot: Snapshot) -> dict[str, Any]:
