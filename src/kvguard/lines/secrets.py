@@ -29,7 +29,7 @@ _NAMES = (
 )
 _SECRETS = re.compile(
     rf"""
-    (?P<scheme>\b[a-z][a-z0-9+.-]{{1,15}}+://)(?:[^\s/@:'"]{{0,100}}+:(?!\d{{1,5}}+(?:[/?\#]|$))[^\s'"]{{1,300}}@
+    (?P<scheme>\b[a-z][a-z0-9+.-]{{1,15}}+:/{{1,2}}+)(?:[^\s/@:'"]{{0,100}}+:(?!\d{{1,5}}+(?:[/?\#]|$))[^\s'"]{{1,300}}@
         |[^\s/?\#@'"]{{1,300}}+@)                                       # user and password in a URL
   | (?P<proxy>proxy(?:{_QUOTE})?\s{{0,2}}+[=:]\s{{0,2}}+['"]?)[^\s@:/'"]{{1,100}}+:[^\s@'"]{{1,300}}+@
   | (?P<user>\s(?:-u|--user|--proxy-user)[ =]{{1,2}}['"]?)[^\s:'"]{{1,100}}+:[^\s'"]{{1,300}}+
@@ -54,7 +54,7 @@ _SECRETS = re.compile(
 )
 _HINTS = (
     "key", "token", "secret", "passw", "passphrase", "credential", "cookie", "auth", "bearer", "basic", "proxy",
-    "://", "-u", "--user", "?", "&", "hooks.", "hf_", "sk-", "gh", "glpat-", "xox", "xapp-", "nvapi-", "npm_", "pypi-",
+    ":/", "-u", "--user", "?", "&", "hooks.", "hf_", "sk-", "gh", "glpat-", "xox", "xapp-", "nvapi-", "npm_", "pypi-",
     "dckr_", "dapi", "gsk_", "r8_", "akia", "asia", "aiza", "eyj",
 )  # fmt: skip
 """Every secret holds one of them, in small letters: most texts hold none and need no search."""
