@@ -60,8 +60,7 @@ class Origin:
     level: str | None = None
     file: str | None = None  # the upstream source file in the brackets, without its folder
     trust: Trust = Trust.RAW
-    process_line: int | None = None
-    """The first line that this process printed, where it has a pid."""
+    process_line: int | None = None  # the first that this process printed, where it has a pid
     repeated: int = 1
     """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
     behind_vllm: bool = False
@@ -359,7 +358,9 @@ class LineUnrecognized(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpoke(Event):
-    """A process with a pid printed a record that tells nothing else; only asked for while a boundary is in doubt."""
+    """A process with a pid printed a line that tells nothing else; only asked for while a boundary is in doubt."""
+
+    answers: bool = False  # the line is of a request that it has answered: no process that only starts has any
 
 
 # --- at run time ------------------------------------------------------------------------------------------------------

@@ -180,10 +180,10 @@ def test_no_announcement_under_a_known_pid_reaches_a_start_that_announces_itself
     guard.feed(NEXT)
 
     assert guard.report.start is not None
-    assert (guard.report.starts, guard.report.start.data_parallel_size) == (2, 1)
+    assert (guard.report.starts, guard.report.start.data_parallel_size) == (3, 1)
 
 
-def test_a_report_is_given_between_an_announcement_held_back_and_a_line_that_may_go_on() -> None:
+def test_a_report_is_given_between_an_announcement_in_doubt_and_a_line_that_may_go_on() -> None:
     """Copying the read-only arguments of an announcement once ended the program."""
     guard, pid = serving(RUN)
 
@@ -195,7 +195,8 @@ def test_a_report_is_given_between_an_announcement_held_back_and_a_line_that_may
     )
 
     assert guard.report.start is not None
-    assert guard.report.start.phase is Phase.STOPPED
+    assert (guard.report.starts, guard.report.start.phase, guard.report.start.model) == (2, Phase.ALLOCATED, "other")
+    assert guard.verdict.outcome is Outcome.PASS
 
 
 def test_a_name_inside_a_record_makes_no_container() -> None:

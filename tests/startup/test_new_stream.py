@@ -57,13 +57,15 @@ def test_a_new_file_that_begins_with_an_announcement_is_a_new_start_although_its
     assert phases(guard) == (2, Phase.READY)
 
 
-def test_an_announcement_further_down_in_a_rotated_file_is_not_believed() -> None:
+def test_an_announcement_further_down_in_a_rotated_file_stays_in_doubt() -> None:
     guard = serving()
 
     guard.boundary(certain=False)
     guard.feed(STATS + START)
 
-    assert phases(guard) == (1, Phase.READY)
+    assert phases(guard) == (2, Phase.READY)
+    assert guard.report.contested_by is not None
+    assert guard.report.contested_by.runtime.peak_running == 3
 
 
 def test_a_process_that_the_source_knows_to_be_new_ends_the_start() -> None:

@@ -47,17 +47,14 @@ def test_a_restart_behind_a_serving_start_is_known_by_its_new_pids():
     assert outline(text) == (2, Phase.READY, 26.85)
 
 
-def test_pids_that_repeat_behind_a_serving_start_need_the_source_to_say_so():
+def test_pids_that_repeat_behind_a_serving_start_are_a_restart_where_the_source_says_so():
     guard = Guard()
     guard.feed(log(BOOT, SIZED, READY, **FIRST).encode())
     guard.boundary()
     guard.feed(log(BOOT, SIZED, READY, **SAME_PIDS).encode())
 
     assert (guard.report.starts, guard.report.start.capacity.weakest.max_concurrency) == (2, 26.85)
-
-
-def test_without_that_the_serving_start_stays_what_it_is():
-    assert outline(log(BOOT, SIZED, READY, **FIRST) + log(BOOT, SIZED, READY, **SAME_PIDS)) == (1, Phase.READY, 53.71)
+    assert guard.report.contested_by is None
 
 
 def test_a_crash_loop_is_counted_and_named():

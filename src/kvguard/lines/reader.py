@@ -46,6 +46,8 @@ _USER_TEXT_STEMS = r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_clien
 _CAPACITY_WORDS = r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)"
 _EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
 _ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
+_ACCESS = r'\S++ - "[A-Z]++ \S++ HTTP/[\d.]++" \d{3}(?: [A-Za-z -]++)?+'
+"""uvicorn's line for a request that was answered."""
 _TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
@@ -203,13 +205,16 @@ class RecordReader:
         if own_record:
             self._tally.records += 1
             self._user_text = _prints_user_text(head.file)
+        origin = self._origin(number, head)
+        if self.doubtful and origin.pid is not None:
+            answers = compiled(_ACCESS).fullmatch(head.message) is not None
+            if own_record or answers:
+                yield from self._close()  # what was printed before is told before
+                yield ProcessSpoke(format="process", origin=origin, answers=answers)
         if self._user_text:
             yield from self._close()
             return
         first, *rest = head.message.split("\n") if head.json else (head.message,)
-        origin = self._origin(number, head)
-        if self.doubtful and origin.pid is not None and own_record:
-            yield ProcessSpoke(format="process", origin=origin)
         if self.serving and own_record:
             yield from self._long.believed(piece, head, list(self._message(first, head, origin, width)))
         else:

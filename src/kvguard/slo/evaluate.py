@@ -38,11 +38,32 @@ def evaluate(report: CapacityReport, slo: Slo, now: float | None = None) -> Verd
     """What the evidence says of a report under an SLO; without any objective the start alone is judged.
 
     Args:
-        report: the newest start of one deployment.
+        report: the newest start of one deployment; where the one before contests it, the verdict is what both give.
         slo: what is asked of it.
         now: the present, in seconds of the clock by which the log's lines came; `None` where it is not followed.
             Only `ready_within` looks at it.
     """
+    verdict = _of_newest(report, slo, now)
+    if report.contested_by is None:
+        return verdict
+    return _agreed(verdict, _of_newest(replace(report, start=report.contested_by), slo, now))
+
+
+def _agreed(newest: Verdict, before: Verdict) -> Verdict:
+    """The newest start's verdict as far as the start before, which may be the one that serves, gives the same."""
+    outcome = newest.outcome if newest.outcome is before.outcome else Outcome.UNKNOWN
+    gate = newest.gate_outcome if newest.gate_outcome is before.gate_outcome else Outcome.UNKNOWN
+    reasons = newest.reasons
+    if outcome is not newest.outcome:
+        assert newest.report.start is not None
+        told = f"the newest start alone gives {newest.outcome}, the one before it {before.outcome}"
+        message = f"the log cannot tell which of two starts serves: {told}"
+        place = newest.report.start.first_place
+        reasons = (Reason("restart-unproven", message, place, WARNING_REMEDIES["restart-unproven"]), *reasons)
+    return replace(newest, outcome=outcome, startup_outcome=gate if gate is not outcome else None, reasons=reasons)
+
+
+def _of_newest(report: CapacityReport, slo: Slo, now: float | None) -> Verdict:
     context = _Context(report, slo, _pools(report, slo), _difference(report, slo))
     judged = [_judge(objective, context) for objective in slo.objectives]
     checks = tuple(

@@ -181,6 +181,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "start-not-finished": Severity.WARN,
         "died-after-ready": Severity.WARN,
         "restart-loop": Severity.WARN,
+        "restart-unproven": Severity.WARN,
         "rank-values-differ": Severity.WARN,
         "engines-missing": Severity.WARN,
         "thin-margin": Severity.WARN,

@@ -246,6 +246,9 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
         "start-not-finished": "wait for the ready line: --until ready, or require_ready in the SLO",
         "died-after-ready": "read the traceback above the end of the log",
         "restart-loop": "read the first failure: the starts after it repeat it",
+        "restart-unproven": (
+            "give the log with its runtime's stamps (docker logs -t, kubectl logs --timestamps), or from the restart on"
+        ),
         "engines-missing": "give the logs of all nodes, or say how many engines there are: --expect-engines",
         "thin-margin": "leave more room between target and capacity",
         "graph-estimate-gap": "the CUDA-graph estimate takes KV cache that is never used: see the levers",

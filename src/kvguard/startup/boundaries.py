@@ -30,9 +30,8 @@ class Course(Enum):
     """What becomes of an event."""
 
     BEGINS = "it is the first of a new start"
-    BEGINS_IN_DOUBT = "so it says, and only its new process vouches for it"
+    BEGINS_IN_DOUBT = "so it says, and the log alone vouches for it"
     JOINS = "it belongs to the start that is there"
-    HELD_BACK = "it announces a start that nothing vouches for yet"
     NOT_BELIEVED = "a user may have written it"
 
 
@@ -53,7 +52,7 @@ def course(state: StartState | None, event: Event, new_process: bool, new_stream
         return Course.JOINS
     begins = begins_start(state, event)
     if state.phase is Phase.READY and begins:
-        return Course.BEGINS_IN_DOUBT if is_believed_boundary(state, event) else Course.HELD_BACK
+        return Course.BEGINS_IN_DOUBT if is_believed_boundary(state, event) else Course.NOT_BELIEVED
     if begins:
         return Course.BEGINS
     closed = state.phase in (Phase.READY, Phase.STOPPED)
@@ -119,9 +118,10 @@ def stands_behind_its_place(state: StartState, event: Event) -> bool:
 
 
 def _configures_another(state: StartState, event: events.EngineConfigured) -> bool:
-    """An engine that has reported, failed or ended is configured again by another process."""
+    """An engine that has reported, failed or ended is configured again by another process, or by the same pid anew."""
     if not _is_new(state, event.origin):
-        return False
+        configured = any(event.origin.pid in engine.pids for engine in state.engines.values())
+        return configured and state.phase in (Phase.READY, *_ENDED)
     if state.phase in _ENDED:
         return True
     if event.origin.engine is None and event.origin.pid is not None:
@@ -197,11 +197,16 @@ def _is_crash(event: Event) -> bool:
 
 
 def is_believed_boundary(state: StartState, event: Event) -> bool:
-    """Whether a start may begin behind one that serves: by a process that the log has not seen before."""
-    if event.origin.pid is not None:
-        pids = {event.origin.pid, event.origin.writer}  # whose line it is, and who is named inside
-        return event.origin.trust is Trust.RECORD and not pids & state.pids
-    if event.origin.trust is Trust.RECORD and state.announced:
+    """Whether a start may begin behind one that serves.
+
+    By a process that the log has not seen before, or by one with the pid of an earlier one, as in a container that is
+    started again: a process announces itself once. What speaks against either afterwards stands in `doubt`.
+    """
+    origin = event.origin
+    if origin.pid is not None:
+        own = origin.writer in (None, origin.pid) or origin.writer not in state.pids  # else it quotes another process
+        return own and origin.trust is Trust.RECORD
+    if origin.trust is Trust.RECORD and state.announced:
         # to 0.10.0 workers have pids and the API server has none: it can only announce itself as the first one did
         return all(earlier.pid is None for earlier in state.announced.values())
-    return not state.pids and (event.origin.trust is Trust.RECORD or state.stripped)
+    return not state.pids and (origin.trust is Trust.RECORD or state.stripped)

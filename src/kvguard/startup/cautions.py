@@ -63,6 +63,16 @@ def _restart_loop(history: Sequence[StartSummary]) -> StartWarning | None:
     return StartWarning("restart-loop", f"the last {RESTART_LOOP} starts failed or never got ready")
 
 
+def unproven(first_place: Place | None) -> StartWarning:
+    """The caution of a start that the one before contests: nothing but the log's words says that it is real."""
+    return StartWarning(
+        "restart-unproven",
+        "processes with the same pids announce themselves again, as in a container that was killed and started anew; "
+        "nothing proves that the server before has gone",
+        first_place,
+    )
+
+
 def _ranks_differ(state: StartState, source: str) -> list[StartWarning]:
     """One warning an engine: its ranks' memory or tokens lie apart, and the smallest decides."""
     found: list[StartWarning] = []

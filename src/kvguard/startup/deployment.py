@@ -22,10 +22,13 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
     leading = min(started, key=_progress)
     assert leading.start is not None
     starts = [report.start for report in started if report.start is not None]
+    before = [report.contested_by or report.start for report in started]
+    contested = any(report.contested_by is not None for report in started)
     return replace(
         leading,
         sources=_sources(reports),
         start=_joined(leading.start, starts),
+        contested_by=_joined(leading.contested_by or leading.start, [s for s in before if s]) if contested else None,
         history=tuple(summary for report in started for summary in report.history)[-20:],
         unrecognized=tuple(line for report in reports for line in report.unrecognized),
         counts=_counts(reports),

@@ -10,18 +10,19 @@ from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import elapsed
+from kvguard.slotted import replace
 from kvguard.startup import boundaries, failures
 from kvguard.startup.boundaries import Course
+from kvguard.startup.cautions import unproven
+from kvguard.startup.doubt import Doubt
 from kvguard.startup.expected import missing_reports
 from kvguard.startup.ingest import INGEST, PHASE_OF
-from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, StartSummary, Unrecognized
+from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, Start, StartSummary, Unrecognized
 from kvguard.startup.snapshot import freeze
 from kvguard.startup.state import Sighting, StartState
 
 MAX_HISTORY = 20
 """Starts that a report names one by one, the newest."""
-MAX_HELD_BACK = 8
-"""Announcements kept of a process that is not believed yet."""
 ANYBODYS = frozenset(
     {
         "exception",
@@ -70,8 +71,7 @@ class StartupFold:
         self._state: StartState | None = None
         self._starts = 0
         self._history: deque[StartSummary] = deque(maxlen=MAX_HISTORY)
-        self._doubted: tuple[StartState, int, tuple[StartSummary, ...]] | None = None
-        self._held_back: list[Event] = []
+        self._doubt: Doubt | None = None
         self._boundary = False
         self._may_begin = False
 
@@ -87,8 +87,8 @@ class StartupFold:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a boundary may still be withdrawn."""
-        return self._doubted is not None
+        """Whether a boundary may still be withdrawn because of who speaks."""
+        return self._doubt is not None and self._state is not None and self._doubt.asks_who_speaks(self._state)
 
     def boundary(self, certain: bool = True) -> None:
         """The source says that another stream begins here.
@@ -105,8 +105,7 @@ class StartupFold:
         if state is not None and state.phase is Phase.READY:
             state.phase = Phase.STOPPED
         self._boundary = state is not None
-        self._doubted = None
-        self._held_back.clear()
+        self._doubt = None
 
     def exited(self, status: int) -> None:
         """The source saw the process end, with that status: a server that was ready has stopped, or died."""
@@ -118,20 +117,17 @@ class StartupFold:
 
     def apply(self, event: Event, now: float | None = None) -> None:
         """Take the next event; `now` is when it came, by the caller's clock."""
+        self._withdraw_if_refuted(event)
         if isinstance(event, events.ProcessSpoke):
-            self._withdraw_if_alive(event)
             return
         self._forget_stranger(event)
         may_begin, self._may_begin = self._may_begin, False
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
-        if way is Course.HELD_BACK and len(self._held_back) < MAX_HELD_BACK:
-            self._held_back.append(event)
-        elif way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
+        if way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
             self._begin(event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
-        elif way is Course.JOINS and self.serving:
-            self._held_back.clear()  # the server goes on: nobody has announced another
-        if self._state is not None and way not in (Course.HELD_BACK, Course.NOT_BELIEVED):
+        if self._state is not None and way is not Course.NOT_BELIEVED:
             self._add(self._state, event, now)
+            self._settle(self._state)
 
     def _forget_stranger(self, event: Event) -> None:
         """The server that has spoken so far was another program's: a wrapper's, that only now starts its vLLM."""
@@ -141,38 +137,38 @@ class StartupFold:
 
     def _begin(self, event: Event, now: float | None, in_doubt: bool) -> None:
         old = self._state
-        history = tuple(self._history)
+        if in_doubt and old is not None:
+            known = self._doubt
+            if known is None or not known.is_contested(old):  # of two forged starts neither vouches for the other
+                self._doubt = Doubt(old, self._starts, tuple(self._history))
+        elif old is None or old.phase is Phase.READY:
+            self._doubt = None  # a start that never got ready settles no doubt: two forged ones are no better than one
         if old is not None:
             self._history.append(_summary(old, self.source))
-        if in_doubt and old is not None and old.pids:
-            self._doubted = (old, self._starts, history)
-        elif old is None or old.phase is Phase.READY:
-            self._doubted = (
-                None  # a start that never got ready settles no doubt: two forged ones are no better than one
-            )
         self._starts += 1
         self._boundary = False
         first = event.origin.process_line or event.origin.line
-        # a server that announces itself, with a new pid, needs no announcement that one with a known pid made
-        own = isinstance(event, events.ServerAnnounced | events.ArgumentsGiven)
-        held = [] if own else [item for item in self._held_back if item.origin.line > (old.last_line if old else 0)]
-        self._held_back.clear()
-        if held and in_doubt:
-            first = min(first, held[0].origin.line)
+        if old is not None and first <= old.last_line:
+            first = event.origin.line  # a pid that the start before had as well
         self._state = StartState(index=self._starts, first_line=first, began_clock=now)
-        for item in held if in_doubt else ():
-            self._add(self._state, item, now)
 
-    def _withdraw_if_alive(self, event: Event) -> None:
-        """A process of the start before speaks: the boundary was forged, and with it all that came behind."""
-        if self._doubted is None:
+    def _withdraw_if_refuted(self, event: Event) -> None:
+        if self._doubt is not None and self._state is not None and self._doubt.is_refuted_by(event, self._state):
+            self._withdraw(self._doubt)
+
+    def _withdraw(self, doubt: Doubt) -> None:
+        """The start before lives: the boundary was forged, and with it all that came behind."""
+        self._state, self._starts = doubt.old, doubt.starts
+        self._history = deque(doubt.history, maxlen=MAX_HISTORY)
+        self._doubt = None
+
+    def _settle(self, state: StartState) -> None:
+        if self._doubt is None or state.phase is not Phase.READY:
             return
-        old, starts, history = self._doubted
-        spoke = {event.origin.pid, event.origin.writer} & old.pids
-        if spoke - (self._state.pids if self._state else set()):
-            self._state, self._starts = old, starts
-            self._history = deque(history, maxlen=MAX_HISTORY)
-            self._doubted = None
+        if self._doubt.is_refuted_by_time(state):
+            self._withdraw(self._doubt)
+        elif self._doubt.is_settled(state):
+            self._doubt = None
 
     def _add(self, state: StartState, event: Event, now: float | None) -> None:
         origin = event.origin
@@ -180,7 +176,7 @@ class StartupFold:
             state.find_unready()
         state.revive_if_alive(event)
         state.last_line = max(state.last_line, origin.line)
-        if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubted is None):
+        if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubt is None):
             state.pids.add(origin.pid)  # while its start is in doubt, a line without a logger's prefix vouches for none
             name = boundaries.speaker_of(origin)
             if name is not None:
@@ -264,16 +260,28 @@ class StartupFold:
             return CapacityReport(sources=(self.source,), counts=counts)
         current = _summary(state, self.source)
         history = (*self._history, current)
+        start = freeze(state, self.source, history, self._starts)
+        contested_by = self._contested_by(state)
+        if contested_by is not None:
+            start = replace(start, warnings=(*start.warnings, unproven(start.first_place)))
         return CapacityReport(
             sources=(self.source,),
             starts=self._starts,
-            start=freeze(state, self.source, history, self._starts),
+            start=start,
             history=history[-MAX_HISTORY:],
             unrecognized=tuple(
                 Unrecognized(Place(self.source, noted.line), noted.value) for noted in state.unrecognized
             ),
             counts=counts,
+            contested_by=contested_by,
         )
+
+    def _contested_by(self, state: StartState) -> Start | None:
+        """The start before, where nothing tells whether it serves or the newest one."""
+        doubt = self._doubt
+        if doubt is None or not doubt.is_contested(state):
+            return None
+        return freeze(doubt.old, self.source, doubt.history, doubt.starts)
 
 
 def _is_of_vllm(event: Event) -> bool:

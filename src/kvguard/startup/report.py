@@ -263,6 +263,8 @@ class CapacityReport:
     history: tuple[StartSummary, ...] = ()
     unrecognized: tuple[Unrecognized, ...] = ()
     counts: LogCounts = LogCounts()
+    contested_by: Start | None = None
+    """The start before, where the log cannot tell whether that one still serves or the newest one does."""
     exit_status: int | None = None
     """Of the process that wrote the log, as a shell gives it; `None` while it runs, and where nobody sees its end."""
 

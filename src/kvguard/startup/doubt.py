@@ -1,0 +1,75 @@
+"""A start behind one that serves, of which only the log's own words tell: what refutes it, and what settles it.
+
+Whoever can print raw lines into the log can print a whole start. What nobody can print is time, and the silence of a
+server that lives: it answers requests and tells its statistics, which one that is only starting cannot.
+"""
+
+from kvguard.events import Event, ProcessSpoke
+from kvguard.lines.stamps import elapsed
+from kvguard.slotted import dataclass
+from kvguard.startup.boundaries import AMENDING
+from kvguard.startup.report import Phase, StartSummary
+from kvguard.startup.state import StartState
+
+SHORTEST_START = 5.0
+"""Seconds from the first line to ready: vLLM's imports alone take about as long, tiny models on a CPU 14 s."""
+_JUDGED = (Phase.ALLOCATED, Phase.READY, Phase.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What to go back to if the newest start was forged."""
+
+    old: StartState
+    starts: int
+    history: tuple[StartSummary, ...]
+
+    def asks_who_speaks(self, new: StartState) -> bool:
+        """Whether a line that tells nothing can still refute it, by its process alone."""
+        return new.phase is not Phase.READY or (bool(self.old.pids) and not self._repeats(new))
+
+    def is_refuted_by(self, event: Event, new: StartState) -> bool:
+        """Whether the event shows that the old server lives on."""
+        pids = {event.origin.pid, event.origin.writer} - {None}
+        of_old = bool(pids & self.old.pids)
+        if isinstance(event, ProcessSpoke) and not event.answers:
+            # where pids repeat, as in a container that is started again, it says nothing that one of them speaks
+            return of_old and not self._repeats(new)
+        if not isinstance(event, (ProcessSpoke, *AMENDING)):
+            return False
+        return (of_old or not pids) and not self._may_serve(new)
+
+    def is_refuted_by_time(self, new: StartState) -> bool:
+        """Whether a clock that saw the old start take its time shows that this one took none: it was printed."""
+        old_took, new_took = _took(self.old), _took(new)
+        return old_took is not None and new_took is not None and new_took < SHORTEST_START <= old_took
+
+    def is_settled(self, new: StartState) -> bool:
+        """Whether a clock that no client can set has seen the new start take its time, the old server silent."""
+        if new.phase is not Phase.READY or not self._repeats(new):
+            return False
+        arrived = _difference(new.began_clock, new.ready_clock)
+        return max(arrived or 0.0, _took(new) or 0.0) >= SHORTEST_START
+
+    def is_contested(self, new: StartState) -> bool:
+        """Whether nothing but words that anybody may have printed tells which of the two serves.
+
+        A process that the log had not seen before vouches for the new one. A log that names none has no better words.
+        """
+        return bool(self.old.pids) and new.pids <= self.old.pids and new.phase in _JUDGED
+
+    def _repeats(self, new: StartState) -> bool:
+        return bool(new.pids & self.old.pids)
+
+    def _may_serve(self, new: StartState) -> bool:
+        """Whether the new start has come as far as the old one: then it may be the one that answers."""
+        return new.phase is not Phase.FAILED and (new.reported or (new.phase is Phase.READY and not self.old.reported))
+
+
+def _took(state: StartState) -> float | None:
+    """Seconds to ready by the stamps that a runtime put before the lines; `None` where it put none."""
+    return _difference(state.began, state.ready_stamp) if state.by_outer_stamp else None
+
+
+def _difference(first: float | None, last: float | None) -> float | None:
+    return None if first is None or last is None else elapsed(first, last)
