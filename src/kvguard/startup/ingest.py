@@ -8,7 +8,7 @@ from typing import Any
 
 from kvguard import events
 from kvguard.events import Event, Printed, Role
-from kvguard.startup.report import Phase
+from kvguard.startup.report import SERVING_OPTIONS, Phase
 from kvguard.startup.state import MAX_NOTED, EngineState, RankKey, RankState, Sighting, StartState
 
 # Where a fact of the configuration comes from; the higher wins.
@@ -30,25 +30,6 @@ BANNER_NAMES = {
     "enable_chunked_prefill": "enable_chunked_prefill",
 }
 """Keys of an engine's banner, and the fact that each is."""
-ARGUMENT_NAMES = (
-    "model",
-    "served_model_name",
-    "max_model_len",
-    "kv_cache_dtype",
-    "dtype",
-    "quantization",
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "decode_context_parallel_size",
-    "gpu_memory_utilization",
-    "block_size",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "enable_prefix_caching",
-    "enforce_eager",
-)
-"""Serving arguments that are facts of the same name."""
 PROFILED_PARTS = (
     "total_gpu",
     "usable",
@@ -108,7 +89,7 @@ def _server_announced(state: StartState, event: events.ServerAnnounced) -> None:
 def _arguments_given(state: StartState, event: events.ArgumentsGiven) -> None:
     state.arguments = {**state.arguments, **event.arguments}
     state.arguments_seen = True
-    for name in ARGUMENT_NAMES:
+    for name in ("served_model_name", *SERVING_OPTIONS):
         value = event.arguments.get(name)
         if name == "served_model_name" and isinstance(value, list):
             value = value[0] if value else None

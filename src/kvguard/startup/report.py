@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from kvguard.slotted import dataclass, field
+from kvguard.slotted import dataclass, field, fields
 
 
 class Phase(StrEnum):
@@ -90,6 +90,26 @@ class DeploymentCapacity:
     total_max_concurrency: float | None = None
 
 
+SERVING_OPTIONS = (
+    "model",
+    "max_model_len",
+    "kv_cache_dtype",
+    "dtype",
+    "quantization",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "decode_context_parallel_size",
+    "gpu_memory_utilization",
+    "block_size",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "enable_prefix_caching",
+    "enforce_eager",
+)
+"""vLLM's options that a start has as facts of the same name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Where one rank's device memory went, in bytes (utilization: a ratio)."""
@@ -110,6 +130,11 @@ class Memory:
     """What vLLM says would keep the KV cache's size once the CUDA graphs' memory is taken off it."""
     suggested_kv_cache: int | None = None
     full_kv_cache: int | None = None
+
+
+MEMORY_SHARES = ("utilization", "suggested_utilization")
+MEMORY_BYTES = tuple(part.name for part in fields(Memory) if part.name not in MEMORY_SHARES)
+"""The parts of a rank's memory by what they are counted in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from kvguard.startup import derived
 from kvguard.startup.cautions import cautions
 from kvguard.startup.expected import engines_expected, missing_reports
 from kvguard.startup.report import (
+    MEMORY_BYTES,
+    MEMORY_SHARES,
     Capacity,
     DeploymentCapacity,
     Failure,
@@ -25,21 +27,6 @@ from kvguard.startup.report import (
 )
 from kvguard.startup.state import EngineState, FailureState, RankState, Sighting, StartState
 from kvguard.startup.versions import TOKENS_FROM_CONCURRENCY, at_least
-
-MEMORY_PARTS = (
-    "total_gpu",
-    "usable",
-    "weights",
-    "non_torch",
-    "consumed",
-    "activation_peak",
-    "cuda_graphs_estimated",
-    "cuda_graphs",
-    "kv_cache",
-    "free",
-    "suggested_kv_cache",
-    "full_kv_cache",
-)
 
 
 def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
@@ -248,13 +235,13 @@ def _memory(state: StartState, lines: dict[str, int]) -> Memory:
     """One rank's parts, of the rank with the smallest KV cache; what it does not tell, any other rank's largest."""
     ranks = sorted(state.ranks.values(), key=_cache_of)
     found: dict[str, int] = {}
-    for name in MEMORY_PARTS:
+    for name in MEMORY_BYTES:
         sighting = next((part for rank in ranks if (part := _part(rank, name)) is not None), None)
         if sighting is not None:
             found[name] = round(sighting.value.value)
             lines.setdefault(f"memory.{name}", sighting.line)
     shares: dict[str, float] = {}
-    for name in ("utilization", "suggested_utilization"):
+    for name in MEMORY_SHARES:
         sighting = next((rank.parts[name] for rank in ranks if name in rank.parts), None)
         if sighting is not None:
             shares[name] = sighting.value.value

@@ -6,43 +6,24 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.slo.layer_evidence import is_hybrid, known_block_size, one_kind_because
-from kvguard.slotted import dataclass, field
-from kvguard.startup.report import Capacity, CapacityReport, Failure, Phase, Start, TokenFigure
+from kvguard.slotted import dataclass, field, fields
+from kvguard.startup.report import (
+    SERVING_OPTIONS,
+    Capacity,
+    CapacityReport,
+    Failure,
+    Memory,
+    Phase,
+    Start,
+    TokenFigure,
+)
 
 CAPACITY_FIGURES = ("kv_cache_tokens", "max_concurrency", "gpu_blocks", "kv_cache_bytes", "weights_bytes")
 """Figures of one engine, by their name in the report."""
-MEMORY_PARTS = (
-    "total_gpu",
-    "usable",
-    "weights",
-    "non_torch",
-    "consumed",
-    "activation_peak",
-    "cuda_graphs_estimated",
-    "cuda_graphs",
-    "kv_cache",
-    "free",
-    "suggested_utilization",
+MEMORY_PARTS = tuple(
+    part.name for part in fields(Memory) if part.name not in ("utilization", "suggested_kv_cache", "full_kv_cache")
 )
 """Parts of a rank's memory in bytes, and the share that vLLM says would keep the cache's size."""
-OPTIONS = (
-    "model",
-    "max_model_len",
-    "kv_cache_dtype",
-    "dtype",
-    "quantization",
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "decode_context_parallel_size",
-    "gpu_memory_utilization",
-    "block_size",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "enable_prefix_caching",
-    "enforce_eager",
-)
-"""Facts of a start that bear on its capacity."""
 ARGUMENTS = (
     "kv_cache_memory_bytes",
     "kv_cache_memory",
@@ -178,7 +159,7 @@ def _memory(start: Start) -> Mapping[str, Figure]:
 
 def _options(start: Start) -> Mapping[str, object]:
     engine = start.capacity.weakest
-    facts = {name: getattr(start, name) for name in OPTIONS}
+    facts = {name: getattr(start, name) for name in SERVING_OPTIONS}
     facts["max_model_len"] = engine.max_model_len or start.max_model_len
     facts["gpu_memory_utilization"] = start.gpu_memory_utilization or start.memory.utilization
     facts["block_size"] = known_block_size(start, engine)

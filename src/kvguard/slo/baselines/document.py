@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from kvguard.errors import ConfigError
-from kvguard.slo.baselines.baseline import ARGUMENTS, CAPACITY_FIGURES, MEMORY_PARTS, OPTIONS, Baseline, Figure
-from kvguard.startup.report import Failure, FailureKind, Place, TokenFigure
+from kvguard.slo.baselines.baseline import ARGUMENTS, CAPACITY_FIGURES, MEMORY_PARTS, Baseline, Figure
+from kvguard.startup.report import SERVING_OPTIONS, Failure, FailureKind, Place, TokenFigure
 from kvguard.version import __version__
 
 KIND = "baseline"
@@ -88,7 +88,7 @@ def _of_report(document: Document, name: str) -> Baseline:
     if start is None:
         raise ConfigError(f"{name}: no start of a vLLM server in this report")
     capacity, arguments = start["capacity"], start.get("arguments", {})
-    options = {key: start.get(key) for key in OPTIONS} | {key: arguments.get(key) or None for key in ARGUMENTS}
+    options = {key: start.get(key) for key in SERVING_OPTIONS} | {key: arguments.get(key) or None for key in ARGUMENTS}
     options["max_model_len"] = capacity.get("max_model_len") or start.get("max_model_len")
     return Baseline(
         sources=tuple(document.get("sources", (name,))),

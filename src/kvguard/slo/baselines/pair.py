@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
-from kvguard.slo.baselines.baseline import ARGUMENTS, OPTIONS, Baseline, Figure
+from kvguard.slo.baselines.baseline import ARGUMENTS, Baseline, Figure
 from kvguard.slotted import dataclass
+from kvguard.startup.report import SERVING_OPTIONS
 
 DEFAULT = "default"
 _SHARE, _SHARE_SINCE_020 = 0.9, 0.92  # config/cache.py
@@ -59,7 +60,7 @@ class Pair:
 
     def changed_options(self) -> Iterator[OptionChange]:
         """Options that differ; an argument that a side leaves out has its default there, if that side lists them."""
-        for name in (*OPTIONS, *ARGUMENTS):
+        for name in (*SERVING_OPTIONS, *ARGUMENTS):
             old, new = self.options(name)
             if name == "model" and old is not None and new is not None and _last_part(old) == _last_part(new):
                 continue
