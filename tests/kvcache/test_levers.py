@@ -10,6 +10,7 @@ from kvguard.kvcache.changes import suggest
 from kvguard.kvcache.levers import Facts, Lever, Target
 from kvguard.kvcache.models import named_config
 from kvguard.kvcache.options import Options
+from kvguard.kvcache.uniform import UniformPool
 from kvguard.kvcache.workload import Workload
 from kvguard.units import GIB, Interval
 
@@ -83,6 +84,41 @@ def test_two_do_it_where_no_single_one_does() -> None:
     assert by_flag(levers)[pair].meets
     assert not by_flag(levers)["--kv-cache-dtype"].meets
     assert [lever.meets for lever in levers] == sorted((lever.meets for lever in levers), reverse=True)
+
+
+def test_a_pair_takes_the_least_setting_that_is_enough() -> None:
+    light = replace(CARD, quantized=True)
+    pair = by_flag(suggest(light, Target(4.5)))["--gpu-memory-utilization + --kv-cache-dtype"]
+
+    assert pair.value == "0.93 + fp8"  # 0.95 would be the most
+    assert pair.gives is not None
+    assert pair.gives.low == pytest.approx(4.0 * (4 + 0.03 * 24) / 4)
+
+
+def test_what_a_reading_leaves_open_is_spanned_and_its_worse_end_decides() -> None:
+    several = replace(CARD, one_kind_of_layer=False, concurrency=EXACT(1.8))
+    (fp8,) = [lever for lever in suggest(CARD, Target(3.0), (several,)) if lever.flag == "--kv-cache-dtype"]
+
+    assert fp8.gives == Interval(1.8, 4.0)
+    assert not fp8.meets
+
+
+def test_prompts_may_have_to_share_a_beginning() -> None:
+    pool = UniformPool(EXACT(2_561), 16, shares_prefixes=True)
+    load = replace(CARD, workload=Workload(7_500, 1_000), uniform=pool)
+    shared = by_flag(suggest(load, Target(8, of_workload=True)))["tokens that all prompts share"]
+
+    # 8 requests of 532 blocks in 2,560: (532 - s) * 8 + s <= 2,560
+    assert shared.value == "3,888 or more"
+    assert shared.gives == EXACT((2_560 - 243) / (532 - 243))
+
+
+def test_nobody_is_told_to_send_other_requests_or_to_buy_a_hall() -> None:
+    load = replace(CARD, workload=Workload(7_500, 1_000))
+    levers = by_flag(suggest(load, Target(4_000, of_workload=True)))
+
+    assert "tokens a request" not in levers
+    assert levers["--data-parallel-size"].value == "2"
 
 
 def test_those_that_meet_come_first_and_the_cheaper_before_the_dearer() -> None:

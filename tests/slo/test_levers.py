@@ -183,6 +183,13 @@ def test_engines_share_a_total() -> None:
     assert check.levers[0].gives.endswith("requests on each of 2 engines of 16,384 tokens")
 
 
+def test_requests_that_waited_end_with_what_would_hold_them() -> None:
+    asked = slo(max_waiting_requests=10, workload=Workload(7_500, 1_000, model_config=LLAMA))
+    check = the_check(judged("rag-24gb.log", asked))
+    assert check.levers[0].spelt == "--quantization fp8"  # four ran, sixteen waited: ten must run
+    assert check.levers[0].low == pytest.approx(10.64, abs=0.01)
+
+
 @pytest.mark.parametrize(
     "model, quantised",
     [

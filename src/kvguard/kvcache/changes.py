@@ -3,20 +3,20 @@
 from collections.abc import Callable, Sequence
 from math import ceil, floor
 
+from kvguard.kvcache import load_changes
 from kvguard.kvcache.layers import LayerKind
 from kvguard.kvcache.levers import (
-    DIRECTION,
-    REQUEST_LENGTH,
+    UNCHANGED,
     Change,
     Facts,
     Lever,
     Question,
     Target,
+    direction,
     layout_of,
     rank_levers,
     with_options,
 )
-from kvguard.kvcache.workload import Workload
 from kvguard.slotted import replace
 from kvguard.units import Interval, format_bytes
 
@@ -25,7 +25,9 @@ MOST_UTILIZATION = 0.95
 
 _FOUR_BITS = Interval(0.27, 0.40)  # of 16-bit weights: 4 bits and scales, the embeddings and the head kept
 _EIGHT_BITS = Interval(0.50, 0.58)
-_MOST_TIMES_THE_CARDS = (2, 4, 8)
+_TIMES_THE_CARDS = (2, 4, 8)
+_MOST_ENGINES = 16
+"""More of them are another project."""
 
 
 def suggest(facts: Facts, target: Target, others: Sequence[Facts] = ()) -> tuple[Lever, ...]:
@@ -42,129 +44,11 @@ def suggest(facts: Facts, target: Target, others: Sequence[Facts] = ()) -> tuple
     return rank_levers(question, found)
 
 
-def _direction(flag: str, value: str, price: str, remark: str = "") -> Change:
-    return Change(flag, value, price, DIRECTION, lambda facts: facts, remark=remark)
-
-
 def _more_bytes(facts: Facts, gained: Interval) -> Facts:
     known = facts.kv_cache_bytes
     if known is None:
         return facts
     return replace(facts, kv_cache_bytes=Interval(known.low + gained.low, known.high + gained.high))
-
-
-def _largest(meets: Callable[[int], bool], ceiling: int) -> int | None:
-    """The largest whole number from 1 up to `ceiling` that meets, where all below it do."""
-    low, high, best = 1, ceiling, None
-    while low <= high:
-        middle = (low + high) // 2
-        if meets(middle):
-            best, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return best
-
-
-def _cut(best: int, asked: int) -> int:
-    """What giving up length costs, by how much of it is given up: a tenth is little, three quarters are another use."""
-    return round(15 * (1 - best / asked))
-
-
-# --- the length of a request ------------------------------------------------------------------------------------------
-
-
-def _shorter(question: Question) -> Change | None:
-    """The longest max_model_len at which the target is met."""
-    longest = question.facts.max_model_len
-    if longest is None:
-        return None
-    price, remark = "longer requests are refused, the pool is not enlarged", "the same tokens fit as before"
-    best = _largest(lambda length: question.met_with(lambda facts: _at_length(facts, length)), longest)
-    if best is None or best >= longest:
-        return None if best else _direction("--max-model-len", "lower", price, remark)
-    cost = 6 + _cut(best, longest)
-    return Change("--max-model-len", str(best), price, cost, lambda facts: _at_length(facts, best), remark=remark)
-
-
-def _at_length(facts: Facts, length: int) -> Facts:
-    changed = with_options(replace(facts, max_model_len=length), max_model_len=length, auto_max_model_len=False)
-    if facts.concurrency is None or facts.max_model_len is None or facts.read is not None:
-        return changed
-    stretch = facts.max_model_len / length
-    low = facts.concurrency.low * (stretch if facts.one_kind_of_layer else 1.0)
-    return replace(changed, concurrency=Interval(low, facts.concurrency.high * stretch))
-
-
-def _fewer_tokens(question: Question) -> Change | None:
-    """The longest request of which the target's number fits."""
-    load = question.facts.workload
-    if load is None:
-        return None
-    price = "shorter prompts or answers"
-    remark = "retrieve less, cap max_tokens, or refuse long inputs in front of vLLM"
-    asked = load.request_tokens
-    best = _largest(lambda tokens: question.met_with(lambda facts: _at_tokens(facts, tokens)), asked)
-    if best is None or best >= asked:
-        return None if best else _direction(REQUEST_LENGTH, "fewer", price, remark)
-    cost = 7 + _cut(best, asked)
-    value = f"at most {best:,}"
-    return Change(REQUEST_LENGTH, value, price, cost, lambda facts: _at_tokens(facts, best), remark=remark)
-
-
-def _at_tokens(facts: Facts, tokens: int) -> Facts:
-    load = facts.workload
-    if load is None:
-        return facts
-    prompt = max(0, tokens - load.output_tokens)
-    shared = min(load.shared_prefix_tokens, prompt)
-    return replace(facts, workload=Workload(prompt, min(load.output_tokens, tokens), shared))
-
-
-# --- what vLLM shares and runs at once --------------------------------------------------------------------------------
-
-
-def _prefix_caching(question: Question) -> Change | None:
-    facts = question.facts
-    load = facts.workload
-    if load is None or not load.shared_prefix_tokens:
-        return None
-    layout = layout_of(facts)
-    sharing = layout.serving.prefix_caching if layout else facts.uniform is None or facts.uniform.shares_prefixes
-    if sharing:
-        return None
-    price, remark = "none for requests that share it", "recurrent layers then keep one state more a request"
-
-    def apply(known: Facts) -> Facts:
-        pool = None if known.uniform is None else replace(known.uniform, shares_prefixes=True)
-        return replace(with_options(known, enable_prefix_caching=True), uniform=pool)
-
-    return Change("--enable-prefix-caching", "", price, 1, apply, remark=remark)
-
-
-def _one_state_less(question: Question) -> Change | None:
-    layout = layout_of(question.facts)
-    if layout is None or layout.serving.mamba_cache_mode == "none" or not layout.model.keeps_states:
-        return None
-    price = "no prefix is shared any more"
-    remark = "each request of a hybrid model keeps one state less in each of its groups"
-    flag = "--no-enable-prefix-caching"
-    return Change(flag, "", price, 3, lambda facts: with_options(facts, enable_prefix_caching=False), remark=remark)
-
-
-def _more_sequences(question: Question) -> Change | None:
-    """A higher cap of the scheduler, where it is known to be below the target."""
-    facts = question.facts
-    layout = layout_of(facts)
-    cap = facts.max_num_seqs if layout is None else layout.serving.max_num_seqs
-    needed = ceil(question.target.requests / max(1, facts.data_parallel_size))
-    if cap is None or cap >= needed:
-        return None
-
-    def apply(known: Facts) -> Facts:
-        return replace(with_options(known, max_num_seqs=needed), max_num_seqs=needed)
-
-    price, remark = "a larger activation peak", "so a slightly smaller pool"
-    return Change("--max-num-seqs", str(needed), price, 1, apply, remark=remark)
 
 
 # --- bytes of a token, and bytes for the cache ------------------------------------------------------------------------
@@ -176,12 +60,13 @@ def _fp8_cache(question: Question) -> Change | None:
         return None
     price, remark = "a little accuracy", "not on every attention backend and older card"
     if dtype is None:
-        return _direction("--kv-cache-dtype", "fp8", price, remark)
+        return direction("--kv-cache-dtype", "fp8", price, remark)
 
     def apply(known: Facts) -> Facts:
         return replace(with_options(known, kv_cache_dtype="fp8"), kv_cache_dtype="fp8")
 
-    factor = Interval(2.0 if question.facts.one_kind_of_layer else 1.0, 2.0)
+    one_kind = all(facts.one_kind_of_layer for facts in question.readings)
+    factor = Interval(2.0 if one_kind else 1.0, 2.0)
     return Change("--kv-cache-dtype", "fp8", price, 5, apply, factor, remark)
 
 
@@ -191,19 +76,25 @@ def _utilization(question: Question) -> Change | None:
     share, total = facts.utilization, facts.total_bytes
     price = "less of the card left for anything else"
     if share is None or total is None or facts.kv_cache_bytes is None:
-        return _direction("--gpu-memory-utilization", "higher, as far as the card is free", price)
+        return direction("--gpu-memory-utilization", "higher, as far as the card is free", price)
     most = facts.free_share if facts.free_share is not None else MOST_UTILIZATION
     if most <= share:
         return None
 
-    def at(value: float) -> Callable[[Facts], Facts]:
+    def at(value: float) -> Change:
         gained = Interval(int(total.low * (value - share)), int(total.high * (value - share)))
-        return lambda known: _more_bytes(known, gained)
+        return Change(
+            "--gpu-memory-utilization", f"{value:g}", price, 4, lambda known: _more_bytes(known, gained), UNCHANGED
+        )
 
     steps = [round(share + 0.01 * i, 2) for i in range(1, ceil((most - share) * 100 - 1e-6) + 1)]
-    candidates = [value for value in steps if value <= most + 1e-9] or [round(most, 4)]
-    value = next((value for value in candidates if question.met_with(at(value))), candidates[-1])
-    return Change("--gpu-memory-utilization", f"{value:g}", price, 4, at(value))
+    return _least(question, [at(value) for value in steps if value <= most + 1e-9] or [at(round(most, 4))])
+
+
+def _least(question: Question, settings: Sequence[Change]) -> Change:
+    """The first setting that is enough alone, else the last; a pair looks through the others as well."""
+    met = (one for one in settings if question.met_with(one.apply, one.factor))
+    return replace(next(met, settings[-1]), settings=tuple(settings))
 
 
 def _graphs(question: Question) -> Change | None:
@@ -241,7 +132,7 @@ def _lighter_weights(question: Question) -> Change | None:
         return None
     weights = facts.weights_bytes
     if weights is None or facts.quantized is None or facts.kv_cache_bytes is None:
-        return _direction("--quantization", "awq, gptq or fp8", "another checkpoint, a little quality")
+        return direction("--quantization", "awq, gptq or fp8", "another checkpoint, a little quality")
     lighter = facts.quantized_weights_bytes or Interval(weights.low * _FOUR_BITS.low, weights.high * _FOUR_BITS.high)
     gained = Interval(int(weights.low - lighter.high), int(weights.high - lighter.low))
     price = "another checkpoint, a little quality"
@@ -255,7 +146,7 @@ def _smaller_steps(question: Question) -> Change | None:
     layout = layout_of(question.facts)
     sliding = layout is not None and any(layer.kind is LayerKind.SLIDING for layer in layout.model.layers)
     if layout is None or not sliding or question.target.of_workload or layout.serving.max_num_batched_tokens <= 1024:
-        return _direction(flag, "lower", price, remark)
+        return direction(flag, "lower", price, remark)
     half = layout.serving.max_num_batched_tokens // 2
 
     def apply(known: Facts) -> Facts:
@@ -266,7 +157,7 @@ def _smaller_steps(question: Question) -> Change | None:
 
 def _fewer_sequences(question: Question) -> Change | None:
     remark = "a smaller activation peak: the sampler's logits"
-    return _direction("--max-num-seqs", "lower", "requests beyond it wait", remark)
+    return direction("--max-num-seqs", "lower", "requests beyond it wait", remark)
 
 
 # --- more cards -------------------------------------------------------------------------------------------------------
@@ -278,7 +169,7 @@ def _more_cards(question: Question) -> Change | None:
     weights, tp = facts.weights_bytes, facts.tensor_parallel_size
     remark = "traffic between them in every layer"
     if weights is None or facts.kv_cache_bytes is None:
-        return _direction("--tensor-parallel-size", str(tp * 2), "twice the cards", remark)
+        return direction("--tensor-parallel-size", str(tp * 2), "twice the cards", remark)
 
     def at(times: int) -> Change:
         gained = Interval(int(weights.low * (1 - 1 / times)), int(weights.high * (1 - 1 / times)))
@@ -290,7 +181,7 @@ def _more_cards(question: Question) -> Change | None:
         flag, cost = "--tensor-parallel-size", 18 + times
         return Change(flag, str(tp * times), price, cost, apply, Interval(1.0, float(times)), remark)
 
-    found = [at(times) for times in _MOST_TIMES_THE_CARDS]
+    found = [at(times) for times in _TIMES_THE_CARDS]
     possible = [one for one in found if facts.read is None or layout_of(one.apply(facts)) is not None]
     met = (one for one in possible if question.met_with(one.apply, one.factor))
     return next(met, possible[0] if possible else None)
@@ -307,7 +198,8 @@ def _more_engines(question: Question) -> Change | None:
     if one is not None and one.high < 1:
         return None
     each = 0 if one is None else floor(one.low + 1e-9)
-    engines = max(now + 1, ceil(question.target.requests / each)) if each else now + 1
+    needed = ceil(question.target.requests / each) if each else now + 1
+    engines = needed if now < needed <= _MOST_ENGINES else now + 1
     more = engines - now
     price = "another copy of the model on cards of its own" if more == 1 else f"{more} more copies of the model"
     remark = "each engine has cards of its own and keeps its own shared prefix"
@@ -333,10 +225,16 @@ def _split_tokens(question: Question) -> Change | None:
 
 
 _Builder = Callable[[Question], Change | None]
-_FOR_LENGTH: tuple[_Builder, ...] = (_shorter,)
-_FOR_WORKLOAD: tuple[_Builder, ...] = (_prefix_caching, _more_sequences, _fewer_tokens, _more_engines)
+_FOR_LENGTH: tuple[_Builder, ...] = (load_changes.shorter,)
+_FOR_WORKLOAD: tuple[_Builder, ...] = (
+    load_changes.prefix_caching,
+    load_changes.more_sequences,
+    load_changes.shared_prefix,
+    load_changes.fewer_tokens,
+    _more_engines,
+)
 _FOR_ANY: tuple[_Builder, ...] = (
-    _one_state_less,
+    load_changes.one_state_less,
     _smaller_steps,
     _fewer_sequences,
     _utilization,

@@ -7,7 +7,7 @@ read in several ways, a gain spans them all. A lever that cannot be computed is 
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice, product, starmap
 from math import floor
 
 from kvguard.errors import ConfigError
@@ -96,6 +96,8 @@ class Change:
     apply: Callable[[Facts], Facts]
     factor: Interval = UNCHANGED
     remark: str = ""
+    settings: "tuple[Change, ...]" = ()
+    """The same lever at each of its settings, the least first, where it has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +224,17 @@ def rank_levers(question: Question, changes: Sequence[Change]) -> tuple[Lever, .
 
 DIRECTION = 100
 """From this cost on a change is a direction: it has no number and joins no pair."""
-REQUEST_LENGTH = "tokens a request"
-"""Stands for a flag where the load itself is what changes."""
+REQUEST_LENGTH, SHARED_PREFIX = "tokens a request", "tokens that all prompts share"
+"""Stand for a flag where the load itself is what changes."""
+
+
+def direction(flag: str, value: str, price: str, remark: str = "") -> Change:
+    """A change of which the facts do not say how much it gives."""
+    return Change(flag, value, price, DIRECTION, lambda facts: facts, remark=remark)
+
 
 _PAIRS_SHOWN = 3
-_GIVES_UP_LENGTH = ("--max-model-len", REQUEST_LENGTH)
+_GIVES_UP_LENGTH = ("--max-model-len", REQUEST_LENGTH, SHARED_PREFIX)
 _MORE_CARDS = ("--tensor-parallel-size", "--data-parallel-size")
 
 
@@ -242,13 +250,14 @@ def _pairs_needed(question: Question, changes: Sequence[Change], alone: Sequence
 
 
 def _pairs(question: Question, changes: Sequence[Change]) -> list[Lever]:
-    joined = [_joined(*pair) for pair in combinations(changes, 2) if pair[0].flag != pair[1].flag]
-    found = []
-    for pair in sorted(joined, key=lambda change: change.cost):
-        if question.met_with(pair.apply, pair.factor):
-            found.append(_lever(question, pair))
+    pairs = [(one, other) for one, other in combinations(changes, 2) if one.flag != other.flag]
+    found: list[Lever] = []
+    for one, other in sorted(pairs, key=lambda pair: pair[0].cost + pair[1].cost):
         if len(found) == _PAIRS_SHOWN:
             break
+        settings = product(*((*change.settings, change) for change in (one, other)))
+        met = (pair for pair in starmap(_joined, settings) if question.met_with(pair.apply, pair.factor))
+        found += [_lever(question, pair) for pair in islice(met, 1)]
     return found
 
 

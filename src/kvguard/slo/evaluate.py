@@ -152,7 +152,7 @@ def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     )  # the arithmetic is loaded only where something is missed
 
     levers = levers_of_check(check, start, context.slo, context.pools)
-    remedies = (check.remedy, summary_of(levers), missed_remedy(check))
+    remedies = (check.remedy, summary_of(levers) or missed_remedy(check))
     remedy = "; ".join(remedy for remedy in remedies if remedy) or None
     return replace(check, levers=levers, remedy=remedy)
 

@@ -77,7 +77,8 @@ def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | Non
     low = at_length.low if by_tokens is None else min(at_length.low, by_tokens.interval.low)
     least = f"hybrid: at least {format_count(at_length.low)}"
     if hybrid:
-        how = f"{least}, at most {format_count(growing, 1)}: the log shows several kinds of layers"
+        if_all = f"about {format_count(growing, 1)} if all of a request grows with its length"
+        how = f"{least}, {if_all}: the log shows several kinds of layers"
         return Fit(Interval(low, max(low, growing)), how, layers_open=True)
     most = format_count(growing, 1)
     how = f"one kind of layer: {most}; {least}"

@@ -154,7 +154,15 @@ def levers_of_workload(wanted: float, start: Start, pools: Pools) -> tuple[Lever
     """What would let so many requests of the workload run at once, over all engines."""
     found = _suggested(readings_of(start, pools, pools.workload), Target(wanted, of_workload=True))
     unit = _requests_of(pools.workload.request_tokens)
-    return _told(start, found, wanted, lambda lever: unit if lever.flag != REQUEST_LENGTH else "requests")
+    return _told(start, found, wanted, lambda lever: "requests" if lever.flag == REQUEST_LENGTH else unit)
+
+
+def _of_waiting(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
+    """Requests that waited in a load: more of the workload at once, so that no more wait than are allowed."""
+    load = start.runtime
+    if pools is None or not pools.workload.request_tokens or load.peak_running is None or load.peak_waiting is None:
+        return ()
+    return levers_of_workload(load.peak_running + load.peak_waiting - float(check.target), start, pools)
 
 
 def _requests_of(tokens: int) -> str:
@@ -215,6 +223,7 @@ _SEARCHES: Mapping[str, _Search] = MappingProxyType(
         "min_kv_cache": _in_bytes,
         "concurrent_requests": _of_workload,
         "max_request_share": _of_share,
+        "max_waiting_requests": _of_waiting,
     }
 )
 

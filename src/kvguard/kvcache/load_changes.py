@@ -1,0 +1,158 @@
+"""Changes of the load and of what vLLM makes of it: the length of a request, what is shared, how many run at once."""
+
+from collections.abc import Callable
+from math import ceil
+
+from kvguard.kvcache.levers import (
+    REQUEST_LENGTH,
+    SHARED_PREFIX,
+    Change,
+    Facts,
+    Question,
+    direction,
+    layout_of,
+    with_options,
+)
+from kvguard.kvcache.workload import Workload
+from kvguard.slotted import replace
+from kvguard.units import Interval
+
+_LEAST_OF_A_REQUEST = 0.05
+"""Requests cut to less than this share are other requests."""
+_MOST_SHARED = 0.75
+"""Prompts that must share more than this are one prompt."""
+
+
+def largest(meets: Callable[[int], bool], ceiling: int) -> int | None:
+    """The largest whole number from 1 up to `ceiling` that meets, where all below it do."""
+    low, high, best = 1, ceiling, None
+    while low <= high:
+        middle = (low + high) // 2
+        if meets(middle):
+            best, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def _cut(best: int, asked: int) -> int:
+    """What giving up length costs, by how much of it is given up: a tenth is little, three quarters are another use."""
+    return round(15 * (1 - best / asked))
+
+
+# --- the length of a request ------------------------------------------------------------------------------------------
+
+
+def shorter(question: Question) -> Change | None:
+    """The longest max_model_len at which the target is met."""
+    longest = question.facts.max_model_len
+    if longest is None:
+        return None
+    price, remark = "longer requests are refused, the pool is not enlarged", "the same tokens fit as before"
+    best = largest(lambda length: question.met_with(lambda facts: _at_length(facts, length)), longest)
+    if best is None or best >= longest:
+        return None if best else direction("--max-model-len", "lower", price, remark)
+    cost = 6 + _cut(best, longest)
+    return Change("--max-model-len", str(best), price, cost, lambda facts: _at_length(facts, best), remark=remark)
+
+
+def _at_length(facts: Facts, length: int) -> Facts:
+    changed = with_options(replace(facts, max_model_len=length), max_model_len=length, auto_max_model_len=False)
+    if facts.concurrency is None or facts.max_model_len is None or facts.read is not None:
+        return changed
+    stretch = facts.max_model_len / length
+    low = facts.concurrency.low * (stretch if facts.one_kind_of_layer else 1.0)
+    return replace(changed, concurrency=Interval(low, facts.concurrency.high * stretch))
+
+
+def fewer_tokens(question: Question) -> Change | None:
+    """The longest request of which the target's number fits."""
+    load = question.facts.workload
+    if load is None:
+        return None
+    price = "shorter prompts or answers"
+    remark = "retrieve less, cap max_tokens, or refuse long inputs in front of vLLM"
+    asked = load.request_tokens
+    best = largest(lambda tokens: question.met_with(lambda facts: _at_tokens(facts, tokens)), asked)
+    if best is None or not asked * _LEAST_OF_A_REQUEST <= best < asked:
+        return None if best else direction(REQUEST_LENGTH, "fewer", price, remark)
+    cost = 7 + _cut(best, asked)
+    value = f"at most {best:,}"
+    return Change(REQUEST_LENGTH, value, price, cost, lambda facts: _at_tokens(facts, best), remark=remark)
+
+
+def _at_tokens(facts: Facts, tokens: int) -> Facts:
+    load = facts.workload
+    if load is None:
+        return facts
+    prompt = max(0, tokens - load.output_tokens)
+    shared = min(load.shared_prefix_tokens, prompt)
+    return replace(facts, workload=Workload(prompt, min(load.output_tokens, tokens), shared))
+
+
+def shared_prefix(question: Question) -> Change | None:
+    """The shortest beginning that all prompts would have to share, where none is declared and vLLM shares it."""
+    facts = question.facts
+    load, layout = facts.workload, layout_of(facts)
+    shares = layout.serving.prefix_caching if layout else facts.uniform is not None and facts.uniform.shares_prefixes
+    if load is None or load.shared_prefix_tokens or load.prompt_tokens < 2 or not shares:
+        return None
+    most = load.prompt_tokens - 1
+
+    def at(shared: int) -> Callable[[Facts], Facts]:
+        return lambda known: replace(known, workload=replace(load, shared_prefix_tokens=shared))
+
+    spared = largest(lambda spared: question.met_with(at(most - spared)), most)
+    if spared is None or most - spared > most * _MOST_SHARED:
+        return None
+    least = most - spared
+    price, remark = "what all prompts share must come first", "declare it with --shared-prefix-tokens"
+    cost = 7 + round(15 * least / most)
+    return Change(SHARED_PREFIX, f"{least:,} or more", price, cost, at(least), remark=remark)
+
+
+# --- what vLLM shares and runs at once --------------------------------------------------------------------------------
+
+
+def prefix_caching(question: Question) -> Change | None:
+    facts = question.facts
+    load = facts.workload
+    if load is None or not load.shared_prefix_tokens:
+        return None
+    layout = layout_of(facts)
+    sharing = layout.serving.prefix_caching if layout else facts.uniform is None or facts.uniform.shares_prefixes
+    if sharing:
+        return None
+    price, remark = "none for requests that share it", "recurrent layers then keep one state more a request"
+
+    def apply(known: Facts) -> Facts:
+        pool = None if known.uniform is None else replace(known.uniform, shares_prefixes=True)
+        return replace(with_options(known, enable_prefix_caching=True), uniform=pool)
+
+    return Change("--enable-prefix-caching", "", price, 1, apply, remark=remark)
+
+
+def one_state_less(question: Question) -> Change | None:
+    layout = layout_of(question.facts)
+    if layout is None or layout.serving.mamba_cache_mode == "none" or not layout.model.keeps_states:
+        return None
+    price = "no prefix is shared any more"
+    remark = "each request of a hybrid model keeps one state less in each of its groups"
+    flag = "--no-enable-prefix-caching"
+    return Change(flag, "", price, 3, lambda facts: with_options(facts, enable_prefix_caching=False), remark=remark)
+
+
+def more_sequences(question: Question) -> Change | None:
+    """A higher cap of the scheduler, where it is known to be below the target."""
+    facts = question.facts
+    layout = layout_of(facts)
+    cap = facts.max_num_seqs if layout is None else layout.serving.max_num_seqs
+    needed = ceil(question.target.requests / max(1, facts.data_parallel_size))
+    if cap is None or cap >= needed:
+        return None
+
+    def apply(known: Facts) -> Facts:
+        return replace(with_options(known, max_num_seqs=needed), max_num_seqs=needed)
+
+    price, remark = "a larger activation peak", "so a slightly smaller pool"
+    return Change("--max-num-seqs", str(needed), price, 1, apply, remark=remark)
