@@ -180,7 +180,7 @@ class TestTheJob:
             running.wait()
 
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.startswith("PASS  all 2 objectives are met")
+        assert done.stdout.startswith("PASS  both objectives are met")
 
     def test_it_is_valid_where_sidecars_are(self) -> None:
         done = tool("kubernetes-validate", "--strict", "-k", "1.29", "deploy/ci/job.yaml")

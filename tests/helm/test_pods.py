@@ -289,7 +289,12 @@ def test_notes_hand_over_the_sidecar_as_it_is_rendered(render):
     text = notes("beside")
     pasted = yaml.safe_load(text[text.index("initContainers:") : text.index("# in vLLM's container")])
     assert pasted["initContainers"][0]["args"][0] == "serve"
-    assert [volume["name"] for volume in pasted["volumes"]] == ["kvguard-slo", "vllm-log", "kvguard-log-way"]
+    assert [volume["name"] for volume in pasted["volumes"]] == [
+        "kvguard-slo",
+        "kvguard-record",
+        "vllm-log",
+        "kvguard-log-way",
+    ]
     of_the_release = {item["metadata"]["name"] for item in render("beside") if item["kind"] == "ConfigMap"}
     # `helm install` ran in another namespace and cluster version, under the same name
     assert {volume["configMap"]["name"] for volume in pasted["volumes"] if "configMap" in volume} == of_the_release

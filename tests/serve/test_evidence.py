@@ -75,6 +75,14 @@ def test_the_termination_message_is_the_newest_state(tmp_path: Path) -> None:
     assert '"kind": "kv_cache_too_small"' in text
 
 
+def test_before_a_log_is_there_the_termination_message_gives_no_advice(tmp_path: Path) -> None:
+    path = tmp_path / "termination-log"
+
+    Driven(sinks=[TerminationMessage(path, print)]).turn(after=2.0)
+
+    assert path.read_text() == "kvguard: unknown: no line of the log has been read yet"
+
+
 def test_the_termination_message_fits_into_what_the_kubelet_keeps(tmp_path: Path) -> None:
     path = tmp_path / "termination-log"
     verdict = Verdict(Outcome.FAIL, CapacityReport(), tuple(Reason("x", "ü" * 900) for _ in range(50)))

@@ -57,6 +57,7 @@ failureThreshold: {{ .probe.failureThreshold }}
 - --log={{ .source }}
 - --slo=/etc/kvguard/slo.yaml
 - --listen={{ $guard.listenAddress }}:{{ $guard.port }}
+- --record=/var/lib/kvguard/record.jsonl
 {{- if and (eq $guard.vllmUrl "auto") (ne .root.Values.mode "outside") }}
 - --vllm-url=http://127.0.0.1:{{ .root.Values.vllm.port }}
 {{- else if not (has $guard.vllmUrl (list "auto" "none")) }}
@@ -121,6 +122,9 @@ failureThreshold: {{ .probe.failureThreshold }}
     - name: kvguard-slo
       mountPath: /etc/kvguard
       readOnly: true
+    # Which start was let through: a guard that is restarted leaves it in service.
+    - name: kvguard-record
+      mountPath: /var/lib/kvguard
     {{- if not (hasPrefix "pod:" .source) }}
     - name: vllm-log
       mountPath: /var/log/vllm
@@ -147,6 +151,9 @@ failureThreshold: {{ .probe.failureThreshold }}
 - name: kvguard-slo
   configMap:
     name: {{ include "kvguard.fullname" . }}-slo
+- name: kvguard-record
+  emptyDir:
+    sizeLimit: 64Mi # twice what kvguard keeps
 {{- if and (ne .Values.mode "outside") (ne .Values.log.from "podLog") }}
 - name: vllm-log
   emptyDir:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kvguard.render.json_report import record_line, verdict_document
 from kvguard.render.log_text import shown
+from kvguard.render.start_facts import WAITED_OUT, said_live
 from kvguard.serve.let_through import remembered
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
@@ -51,8 +52,9 @@ class TerminationMessage:
 def termination_message(verdict: Verdict) -> bytes:
     """The verdict in a few lines for `kubectl describe pod`, cut to what the kubelet keeps."""
     start = verdict.report.start
-    lines = [f"kvguard: {verdict.outcome}: {reason.message}" for reason in verdict.reasons]
-    lines += [f"do this: {reason.remedy}" for reason in verdict.reasons if reason.remedy]
+    lines = [f"kvguard: {verdict.outcome}: {said_live(reason)}" for reason in verdict.reasons]
+    remedies = [reason.remedy for reason in verdict.reasons if reason.code not in WAITED_OUT]
+    lines += [f"do this: {remedy}" for remedy in dict.fromkeys(remedies) if remedy]
     lines += [f"{lever.spelt}: {lever.gives}" for lever in verdict.levers]
     if start is not None and start.failure is not None:
         document = verdict_document(verdict)["start"]["failure"]
