@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvguard.serve.gate import answer
+from kvguard.serve.gate import WHEN_ENDED, answer
 from kvguard.serve.let_through import LetThrough
 from kvguard.slo.objectives import Gate, GateMode, OnUnknown
 from kvguard.slo.verdict import Outcome, Verdict
@@ -65,6 +65,16 @@ def test_recheck_lets_an_edited_slo_take_it_out() -> None:
 @pytest.mark.parametrize("phase", [Phase.FAILED, Phase.STOPPED])
 def test_a_start_that_has_ended_is_not_kept(phase: Phase) -> None:
     assert not answer(verdict(Outcome.FAIL, phase), ENFORCE, kept=FIRST).open
+
+
+@pytest.mark.parametrize(
+    "gate, is_open, why",
+    [(ENFORCE, False, WHEN_ENDED), (ALLOW, False, WHEN_ENDED), (OBSERVE, True, "")],
+)
+def test_a_pass_ends_with_its_server(gate: Gate, is_open: bool, why: str) -> None:
+    ended = answer(verdict(Outcome.PASS, Phase.STOPPED), gate, kept=FIRST)
+
+    assert (ended.open, ended.why) == (is_open, why)
 
 
 def test_a_new_start_begins_behind_a_closed_gate() -> None:

@@ -14,17 +14,24 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import FIXTURES
-from tests.serve.driven import LOADING, READY, RUNS
+from tests.serve.driven import LOADING, READY
 from tests.serve.process import ENVIRON, Served, command, served
 
 PROMETHEUS = "prometheus is missing: apt-get install -y prometheus"
-LOG = RUNS / "vllm-0.32.0-cpu-base/server.log"
 
 
 @pytest.fixture(scope="module")
-def sidecar() -> Iterator[Served]:
-    with served("--log", str(LOG), "--min-concurrency", "2.5") as running:
-        running.log_line(phase="stopped")
+def log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of a real server that serves."""
+    path = tmp_path_factory.mktemp("log") / "vllm.log"
+    path.write_bytes(READY)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def sidecar(log: str) -> Iterator[Served]:
+    with served("--log", log, "--min-concurrency", "2.5") as running:
+        running.log_line(phase="ready")
         yield running
 
 
@@ -145,10 +152,10 @@ def test_a_missing_token_file_is_told_in_one_line(tmp_path: Path) -> None:
     assert (status, said.startswith(f"kvguard: {tmp_path}/token: no such file or directory")) == (2, True)
 
 
-def test_a_rotated_token_counts_from_then_on(tmp_path: Path) -> None:
+def test_a_rotated_token_counts_from_then_on(log: str, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
-    with served("--log", str(LOG), "--token-file", str(token)) as running:
+    with served("--log", log, "--token-file", str(token)) as running:
         before = running.get("/metrics", Authorization="Bearer old").status
         token.write_text("new\n")
         after = [running.get("/metrics", Authorization=f"Bearer {word}").status for word in ("old", "new")]
@@ -163,9 +170,9 @@ def test_prometheus_scrapes_it_and_a_query_gives_the_maximum_concurrency(sidecar
         assert sorted(query(port, "kvguard_verdict", "kvguard_verdict")) == expected
 
 
-def test_a_restart_of_either_leaves_the_other_as_it_was(tmp_path: Path) -> None:
+def test_a_restart_of_either_leaves_the_other_as_it_was(log: str, tmp_path: Path) -> None:
     target = f"127.0.0.1:{free_port()}"
-    arguments = ("--log", str(LOG), "--listen", target)
+    arguments = ("--log", log, "--listen", target)
     with prometheus(tmp_path, int(target.rpartition(":")[2])) as port:
         with served(*arguments):
             assert query(port, "up == 1", "instance") == [(target, "1")]
@@ -228,9 +235,9 @@ def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, 
     return []
 
 
-def test_a_crowd_that_says_nothing_keeps_no_probe_out(tmp_path: Path) -> None:
-    with served("--log", str(LOG)) as running, contextlib.ExitStack() as crowd:
-        running.log_line(phase="stopped")
+def test_a_crowd_that_says_nothing_keeps_no_probe_out(log: str) -> None:
+    with served("--log", log) as running, contextlib.ExitStack() as crowd:
+        running.log_line(phase="ready")
         for _ in range(600):
             crowd.enter_context(socket.create_connection(("127.0.0.1", running.port)))
 

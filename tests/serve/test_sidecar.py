@@ -165,11 +165,19 @@ def test_a_log_that_grows_without_a_pause_is_published_now_and_then() -> None:
     assert 8 <= len(published) <= 12
 
 
-def test_the_whole_log_ends_stopped_and_still_passes() -> None:
+def test_the_whole_log_ends_stopped_which_passes_and_lets_nothing_through() -> None:
     driven = Driven(slo(min_concurrency=2.5)).read(BASE)
 
     assert (phase(driven), driven.snapshot.verdict.outcome, driven.snapshot.gate.open) == (
         Phase.STOPPED,
         Outcome.PASS,
-        True,
+        False,
     )
+
+
+def test_a_container_that_ended_is_in_service_no_longer_though_the_next_says_nothing_yet() -> None:
+    driven = Driven(slo(min_concurrency=2.5)).read(READY)
+
+    driven.rotate(BoundaryKind.NEW_CONTAINER).turn(after=2.0)
+
+    assert not driven.snapshot.gate.open

@@ -138,7 +138,7 @@ def test_the_sidecar_judges_what_vllm_says_where_its_log_is_silent() -> None:
     told = driven.turn().snapshot.verdict.outcome
 
     assert (silent, told) == (Outcome.UNKNOWN, Outcome.FAIL)
-    assert driven.get("/readyz?verbose").text.startswith("[+]source ok: ")
+    assert driven.get("/readyz?verbose").text.startswith("[?]source unknown: ")
     assert "[+]vllm-endpoint ok: answers, version 0.32.0\n" in driven.get("/readyz?verbose").text
 
 

@@ -28,6 +28,7 @@ class GateAnswer:
 
 CLOSED_BEFORE_READING = GateAnswer(False, "the log has not been looked at yet")
 WHILE_CATCHING_UP = "the log is still being read from its beginning"
+WHEN_ENDED = "the server has ended: its next start is judged anew"
 
 
 def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None) -> GateAnswer:
@@ -35,8 +36,11 @@ def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None) -> Gate
     start = verdict.report.start
     outcome = verdict.gate_outcome
     is_open, why = _by_mode(outcome, gate)
-    if start is None or start.phase in _ENDED:
+    if start is None:
         return GateAnswer(is_open, why, kept)
+    if start.phase in _ENDED:
+        still_open = is_open and gate.mode is GateMode.OBSERVE
+        return GateAnswer(still_open, why if still_open or not is_open else WHEN_ENDED, kept)
     if is_open:
         let_through = outcome is Outcome.PASS or start.phase is Phase.READY
         return GateAnswer(True, why, LetThrough.of(start) if let_through else kept)

@@ -123,7 +123,8 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
     else:
         start = verdict.report.start
         phase = f"start {start.index}, {start.phase}" if start else "no start seen"
-        yield HealthCheck("start", True if start else None, phase)
+        ended = start is not None and start.phase in (Phase.FAILED, Phase.STOPPED)
+        yield HealthCheck("start", not ended if start else None, phase)
 
 
 def _objectives(snapshot: Snapshot) -> Iterator[HealthCheck]:
