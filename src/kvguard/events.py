@@ -100,6 +100,8 @@ class ArgumentsGiven(Event):
     arguments: Mapping[str, object]
     complete: bool
     """Whether the line lists every argument, so that a missing one is no default."""
+    cut: bool = False
+    """Whether a page has cut the line: what it does not list may have stood behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,15 @@ def test_a_dict_with_objects_inside_is_read_item_by_item():
     assert dict(dictionary(text)) == {"model": "m", "max_model_len": 4096, "headless": True}
 
 
+def test_items_inside_another_configuration_are_not_the_servers():
+    text = (
+        "{'model': 'acme/target', 'attention_config': AttentionConfig(backend=None), "
+        "'speculative_config': {'model': 'acme/draft', 'max_model_len': 512}, 'dtype': 'half', 'max_num_seqs': 12"
+    )
+
+    assert dict(dictionary(text)) == {"model": "acme/target", "dtype": "half"}
+
+
 def test_numbers_that_no_option_has_are_left_out():
     assert dict(pairs(f"max_model_len={'9' * 40}, gpu_memory_utilization=1e999, block_size=16, x=1")) == {
         "block_size": 16

@@ -54,6 +54,13 @@ class FormatTable:
                     return found
         return None
 
+    def tell_cut(self, text: str, origin: Origin) -> list[Event] | None:
+        """What is told by a message that nothing continues, though its row describes more."""
+        for row in self.known(text):
+            if row.completion and (found := match(row, text + row.completion, replace(origin, text=text))):
+                return found
+        return None
+
     def may_begin(self, text: str, by_pattern_alone: bool = False) -> bool:
         """Whether the text is a proper beginning of what a row describes.
 

@@ -63,6 +63,9 @@ class LineFormat:
     message is known, and tells nothing."""
     amends: bool = False
     """Whether the row may change a start that is already serving."""
+    completion: str = ""
+    """What closes a message that a page has cut, and gives its last, perhaps halved word no value; the row then tells
+    what is left of it."""
 
 
 def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:

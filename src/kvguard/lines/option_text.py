@@ -73,12 +73,10 @@ _UNENDED = r"'(?:[^'\\]|\\.)*+$|\"(?:[^\"\\]|\\.)*+$"
 _VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]{1,1000}+(?=[,)\s}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
 a bound because a line of `a=a=a=…` would be read anew from each."""
-_DICT_ITEM = rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})"
-_TOKEN = (
-    rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_QUOTED}|{_UNENDED}"
-    r"|(?P<opens>[(\[{])|(?P<closes>[)\]}])"
-)
-"""What the text of `key=value` pairs is read by: a pair, a text to step over, a bracket to count."""
+_STEPS = rf"{_QUOTED}|{_UNENDED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])"
+"""A text to step over, a bracket to count."""
+_PAIR = rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_STEPS}"
+_ITEM = rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})|{_STEPS}"
 
 
 def pairs(text: str) -> Mapping[str, object]:
@@ -86,21 +84,26 @@ def pairs(text: str) -> Mapping[str, object]:
 
     Each key's first pair of the outermost level counts: those inside a value are another configuration's.
     """
-    found: dict[str, object] = {}
-    depth = 0
-    for token in compiled(_TOKEN).finditer(text):
-        depth += (token["opens"] is not None) - (token["closes"] is not None)
-        if token["key"] is not None and depth <= 0:
-            found.setdefault(token["key"], _literal(token["value"]))
-    return _known(found)
+    return _known(_outermost(_PAIR, text, 0))
 
 
 def dictionary(text: str) -> Mapping[str, object]:
-    """The known options of a Python dict; where it is no literal (objects inside), item by item."""
+    """The known options of a Python dict; where it is no literal (objects inside, or cut), item by item."""
     parsed = _literal(text)
     if isinstance(parsed, str):
-        parsed = {match["key"]: _literal(match["value"]) for match in compiled(_DICT_ITEM).finditer(text)}
+        parsed = _outermost(_ITEM, text, 1)
     return _known(parsed) if isinstance(parsed, dict) else MappingProxyType({})
+
+
+def _outermost(form: str, text: str, level: int) -> dict[str, object]:
+    """Each key's first value at this depth of brackets: what stands deeper is another configuration's."""
+    found: dict[str, object] = {}
+    depth = 0
+    for token in compiled(form).finditer(text):
+        depth += (token["opens"] is not None) - (token["closes"] is not None)
+        if token["key"] is not None and depth <= level:
+            found.setdefault(token["key"], _literal(token["value"]))
+    return found
 
 
 def _known(options: Mapping[str, object]) -> Mapping[str, object]:

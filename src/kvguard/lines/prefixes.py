@@ -107,6 +107,14 @@ PREFIXES: tuple[Prefix, ...] = (
         "process-tag", "(", ("pid=",), TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"
     ),
     _logger(
+        "process-name",
+        "(",
+        ("API", "Api", "EngineCore", "Worker"),
+        r"\((?:APIServer|ApiServer_\d++|(?:EngineCore|Worker)(?:_[A-Z]++\d++)*+|VllmWorker|RayWorkerWrapper)\) (?=\S)",
+        Trust.RAW,
+        "vLLM's processes where somebody has taken the pids off",
+    ),
+    _logger(
         "uvicorn",
         _INITIALS,
         (": ",),

@@ -55,8 +55,7 @@ def course(state: StartState | None, event: Event, new_process: bool, new_stream
         return Course.BEGINS_IN_DOUBT if is_believed_boundary(state, event) else Course.NOT_BELIEVED
     if begins:
         return Course.BEGINS
-    closed = state.phase in (Phase.READY, Phase.STOPPED)
-    return Course.NOT_BELIEVED if closed and not is_believed(state, event) else Course.JOINS
+    return Course.NOT_BELIEVED if state.closed and not is_believed(state, event) else Course.JOINS
 
 
 def begins_start(state: StartState, event: Event) -> bool:

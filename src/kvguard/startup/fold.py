@@ -78,7 +78,8 @@ class StartupFold:
     @property
     def serving(self) -> bool:
         """Whether the newest start takes requests, so that users can write into the log."""
-        return self._state is not None and self._state.phase is Phase.READY and self._state.of_vllm
+        state = self._state
+        return state is not None and state.phase is Phase.READY and state.closed and state.of_vllm
 
     @property
     def tells_of_vllm(self) -> bool:

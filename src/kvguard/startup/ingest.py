@@ -88,7 +88,7 @@ def _server_announced(state: StartState, event: events.ServerAnnounced) -> None:
 
 def _arguments_given(state: StartState, event: events.ArgumentsGiven) -> None:
     state.arguments = {**state.arguments, **event.arguments}
-    state.arguments_seen = True
+    state.arguments_seen |= not event.cut
     for name in ("served_model_name", *SERVING_OPTIONS):
         value = event.arguments.get(name)
         if name == "served_model_name" and isinstance(value, list):

@@ -149,6 +149,12 @@ class StartState:
         return bool(self.engines) and all(engine.init is not None for engine in self.engines.values())
 
     @property
+    def closed(self) -> bool:
+        """Whether its facts are told: it serves, or has ended. An excerpt may show its engine's last line first."""
+        told = self.reported or not self.ready_by_engines
+        return self.phase is Phase.STOPPED or (self.phase is Phase.READY and told)
+
+    @property
     def shows_beginning(self) -> bool:
         """Whether a server or an engine of it has announced itself: an excerpt may begin anywhere."""
         return bool(self.announced) or self.banner_line is not None

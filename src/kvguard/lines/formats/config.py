@@ -24,12 +24,20 @@ BACKEND = (
 """The names that the attention selectors print; other things are backends too."""
 
 
+ALL_CUT, SOME_CUT = "()", "(}"
+"""What completes a cut list of arguments; no whole one ends so."""
+
+
+def _cut(text: str, completion: str) -> dict[str, Any]:
+    return {"cut": True} if text.endswith(completion) else {}
+
+
 def _read_namespace(groups: Mapping[str, str]) -> dict[str, Any]:
-    return {"arguments": option_text.pairs(groups["text"]), "complete": True}
+    return {"arguments": option_text.pairs(groups["text"]), "complete": True, **_cut(groups["text"], ALL_CUT)}
 
 
 def _read_non_default(groups: Mapping[str, str]) -> dict[str, Any]:
-    return {"arguments": option_text.dictionary(groups["text"]), "complete": False}
+    return {"arguments": option_text.dictionary(groups["text"]), "complete": False, **_cut(groups["text"], SOME_CUT)}
 
 
 def _read_banner(groups: Mapping[str, str]) -> dict[str, Any]:
@@ -102,6 +110,7 @@ ROWS: tuple[LineFormat, ...] = (
         versions=("0.1.0-0.8.5.post1",),
         upstream="entrypoints/openai/api_server.py",
         read=_read_namespace,
+        completion=ALL_CUT,
     ),
     LineFormat(
         name="arguments-non-default",
@@ -112,6 +121,7 @@ ROWS: tuple[LineFormat, ...] = (
         versions=("0.9.0-0.33.0",),
         upstream="entrypoints/utils.py, api_utils.py, startup.py; secrets masked from 0.33.0 only",
         read=_read_non_default,
+        completion=SOME_CUT,
     ),
     LineFormat(
         name="engine-banner",

@@ -42,7 +42,8 @@ ENGINES: tuple[LineFormat, ...] = (
     _gives_up(
         "process-initialization-failed",
         "ngine core initialization failed. See root cause above.",
-        r"Engine core initialization failed\. See root cause above\.(?: Failed core proc\(s\): \{.*+)?",
+        r"Engine core initialization failed\. See root cause above\.(?: Failed core proc\(s\): \{[^{}]*+"
+        r"(?:\}(?:, failed frontend proc\(s\): \{[^{}]*+\}?)?)?)?",
         ("0.8.4-0.33.0",),
         "v1/engine/utils.py, core_client.py: the last line, the cause is above",
     ),
