@@ -248,7 +248,7 @@ class RecordReader:
     def _opens(self, message: str, head: Head, matched: bool, width: Width) -> bool | None:
         """Whether a format would describe more of the message; `None` where nothing can follow it."""
         text = message.strip()
-        if not text or not (width.may_be_wrapped or _has_open_bracket(text)):
+        if not text or not (width.may_be_wrapped or (width.may_be_cut and not self.serving)):
             return None
         table = self._lasting_table
         if self.serving:
@@ -287,7 +287,7 @@ class RecordReader:
         )
 
     def _unmatched(self, message: str, origin: Origin) -> Iterator[Event]:
-        cut = None if self.serving else self._table.tell_cut(message, origin)
+        cut = None if self.serving or self.doubtful else self._table.tell_cut(message, origin)
         if cut is not None:
             yield from self._counted(cut)
             return
@@ -345,11 +345,6 @@ class RecordReader:
             behind_vllm=self._behind_vllm,
             container=head.container,
         )
-
-
-def _has_open_bracket(message: str) -> bool:
-    """Whether a message that is wider than any terminal was cut: only options are as long, and their brackets match."""
-    return sum(map(message.count, "([{")) > sum(map(message.count, ")]}"))
 
 
 def _prints_user_text(file: str | None) -> bool:

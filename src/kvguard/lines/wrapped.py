@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kvguard.events import Event, Origin
 from kvguard.lines.format_table import FormatTable
+from kvguard.lines.patterns import compiled
 from kvguard.lines.records import WIDEST_TERMINAL
 from kvguard.slotted import dataclass
 
@@ -16,6 +17,12 @@ RAGGED = 30
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
 """An engine's banner of 8 kB on an 80-column terminal needs a hundred lines."""
+
+
+LEAST_PAGE = 900
+"""Columns of a line that a page or an index may have cut: at a thousand characters, wherever that is."""
+_OPTIONS = r".{0,300}?[a-z_](?:=|['\"]:)"
+"""How the rest of a cut list of options begins: with the other half of a value, and the next option."""
 
 
 class Width(NamedTuple):
@@ -30,6 +37,11 @@ class Width(NamedTuple):
     def may_be_wrapped(self) -> bool:
         """Whether a terminal can be as wide, and its rest can stand on the next line."""
         return self.columns <= WIDEST_TERMINAL and not self.followed
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether a page may have cut it, in the middle of a list of options: nothing else is as long."""
+        return self.columns >= LEAST_PAGE and not self.followed
 
 
 NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
@@ -62,6 +74,8 @@ class OpenMessage:
         A wrap inside a word leaves nothing between the halves, one at a space has eaten it: both are tried.
         """
         if self.lines >= MAX_WRAPPED_LINES or len(self.text) > MAX_WRAPPED_CHARACTERS:
+            return False
+        if self.columns >= LEAST_PAGE and not any(compiled(_OPTIONS).match(rest) for rest in candidates):
             return False
         glues = ("", " ") if self.cut_at_edge else (" ",)
         joined = [f"{self.text.lstrip()}{glue}{rest}" for rest in candidates for glue in glues]

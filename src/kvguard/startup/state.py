@@ -151,7 +151,7 @@ class StartState:
     @property
     def closed(self) -> bool:
         """Whether its facts are told: it serves, or has ended. An excerpt may show its engine's last line first."""
-        told = self.reported or not self.ready_by_engines
+        told = self.reported or not self.ready_by_engines or self.shows_beginning
         return self.phase is Phase.STOPPED or (self.phase is Phase.READY and told)
 
     @property

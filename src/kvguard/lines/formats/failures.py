@@ -6,7 +6,7 @@ incidents, not lines.
 """
 
 from kvguard.events import FailureReported
-from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope, up_to
 from kvguard.lines.openings import CLASS
 
 SEE_ABOVE = "please check the stack trace above for the root cause"
@@ -118,6 +118,23 @@ CAPACITY: tuple[LineFormat, ...] = (
         "no_kv_memory",
         ("tpu-inference 0.11.1-0.32.0",),
         "tpu_inference worker/tpu_worker.py",
+    ),
+    failure(
+        "fail-metal-no-memory",
+        "Paged attention: not enough Metal memory for KV cache.",
+        rf"Paged attention: not enough Metal memory for KV cache\.(?: metal_limit={NUMBER}GB, {up_to(', kv_budget=')}"
+        rf"(?P<available_decimal_gb>{NUMBER})GB\.(?: Mitigations: {up_to('model')}[^.]*+\.?)?)?",
+        "no_kv_memory",
+        ("vllm-metal 0.1.0-0.3.0",),
+        "vllm_metal v1/cache_policy.py: decimal units",
+    ),
+    failure(
+        "fail-metal-few-blocks",
+        "Paged attention: computed num_blocks too low ",
+        rf"Paged attention: computed num_blocks too low \({COUNT} < minimum {COUNT}\)\.(?: .++)?",
+        "kv_cache_too_small",
+        ("vllm-metal 0.1.0-0.3.0",),
+        "vllm_metal v1/cache_policy.py",
     ),
     failure(
         "fail-spyre-pages",

@@ -76,12 +76,22 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="blocks-override",
         literal=" with num_gpu_blocks_override=",
-        pattern=rf"Overriding num_gpu_blocks=(?P<profiled_blocks>{COUNT}) with "
+        pattern=rf"Overriding num_gpu_blocks=(?P<profiled_blocks>(?!0 ){COUNT}) with "
         rf"num_gpu_blocks_override=(?P<gpu_blocks>{COUNT})",
         emits=(BlocksOverridden,),
         scope=Scope.ENGINE,
         versions=("0.4.1-0.33.0",),
         upstream="engine/llm_engine.py, v1/engine/core.py, v1/core/kv_cache_utils.py, kv_cache_planning.py",
+    ),
+    LineFormat(
+        name="blocks-of-the-graphs-profile",
+        literal="Overriding num_gpu_blocks=0 with num_gpu_blocks_override=",
+        pattern=rf"Overriding num_gpu_blocks=0 with num_gpu_blocks_override={COUNT}",
+        emits=(),
+        scope=Scope.RANK,
+        versions=("0.18.0-0.33.0",),
+        upstream="v1/worker/gpu_model_runner.py profile_cudagraph_memory: the smallest cache that graphs can be tried with, "
+        "thrown away before the real one is sized",
     ),
     LineFormat(
         name="blocks-forced",

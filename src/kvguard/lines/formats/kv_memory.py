@@ -26,10 +26,10 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="kv-memory-reserved",
-        literal="Initial free memory ",
-        pattern=rf"Initial free memory (?P<free_gib>{NUMBER}) GiB, reserved (?P<kv_cache_gib>{NUMBER}) ?+GiB memory for "
-        rf"KV Cache as specified by kv_cache_memory_bytes config(?: and skipped memory profiling\. "
-        rf"{KV_CACHE_MEMORY_BYTES_ADVICE})?",
+        literal="reserved ",
+        pattern=rf"(?:Initial free memory (?P<free_gib>{NUMBER}) GiB, )?reserved (?P<kv_cache_gib>{NUMBER}) ?+GiB memory for "
+        rf"KV Cache as specified by kv_cache_memory_bytes(?: config(?: and skipped memory profiling(?:\."
+        rf"(?: {KV_CACHE_MEMORY_BYTES_ADVICE}| This does not respect the gpu_memory_utilization config\.(?: \.\.\.)?)?)?)?)?",
         emits=(KvCacheMemory, MemoryProfiled),
         scope=Scope.RANK,
         versions=("0.10.2-0.33.0",),
