@@ -42,7 +42,7 @@ def _shown(value: Any, key: str = "", of: str = "") -> Any:
     if isinstance(value, dict):
         known = {name: _shown(item, name, key) for name, item in value.items() if name not in PLACES}
         return {name.replace("_bytes", "_gib"): item for name, item in known.items() if item not in (None, {}, [])}
-    is_size = key.endswith("_bytes") or (of == "memory" and key != "utilization")
+    is_size = key.endswith("_bytes") or (of == "memory" and not key.endswith("utilization"))
     return round(value / GIB, 4) if is_size and value is not None else value
 
 

@@ -123,7 +123,7 @@ CAPACITY: tuple[LineFormat, ...] = (
         "fail-metal-no-memory",
         "Paged attention: not enough Metal memory for KV cache.",
         rf"Paged attention: not enough Metal memory for KV cache\.(?: metal_limit={NUMBER}GB, {up_to(', kv_budget=')}"
-        rf"(?P<available_decimal_gb>{NUMBER})GB\.(?: Mitigations: {up_to('model')}[^.]*+\.?)?)?",
+        rf"(?P<available_decimal_gb>{NUMBER})GB\.(?: Mitigations: {up_to('model')}[^.'\"]*+\.?)?)?",
         "no_kv_memory",
         ("vllm-metal 0.1.0-0.3.0",),
         "vllm_metal v1/cache_policy.py: decimal units",
