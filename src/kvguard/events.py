@@ -42,33 +42,25 @@ class Trust(StrEnum):
 class Origin:
     """Where a message stands and who printed it; what the prefix does not tell is `None`."""
 
-    line: int
-    """Number of the physical line in its source, from 1 (a wrapped message: its first line)."""
+    line: int  # number of the physical line in its source, from 1 (a wrapped message: its first line)
     role: Role = Role.UNTAGGED
-    tag: str | None = None
-    """The process tag without its pid: `EngineCore_DP0`, `Worker_TP1`, `APIServer`."""
+    tag: str | None = None  # the process tag without its pid: `EngineCore_DP0`, `Worker_TP1`, `APIServer`
     pid: int | None = None
     writer: int | None = None  # the outermost pid of a process of vLLM: it printed the line, whoever speaks inside
     engine: int | None = None  # data-parallel index, where the tag or the message names one
     rank: str | None = None
     """Which rank of its engine, as the tag spells it (`PP0_TP1`, `rank=1`), or the pid of an unnamed worker."""
     node: str | None = None  # the address that Ray prints before a remote worker's line
-    stamp: float | None = None
-    """Seconds since the start of the stamp's own year, as the logger prints it (no zone, no year in vLLM's format)."""
-    outer_stamp: float | None = None
-    """The same of the stamp that a runtime or a runner put before the line: another clock, often another zone."""
+    stamp: float | None = None  # seconds since the start of its own year, by the logger's stamp: vLLM's has no zone
+    outer_stamp: float | None = None  # the same, of a runtime's or a runner's stamp: another clock, often another zone
     level: str | None = None
     file: str | None = None  # the upstream source file in the brackets, without its folder
     trust: Trust = Trust.RAW
     process_line: int | None = None  # the first that this process printed, where it has a pid
-    repeated: int = 1
-    """How often Ray says that it swallowed a like line (its `[repeated 7x across cluster]`), this one included."""
-    behind_vllm: bool = False
-    """Whether a record in vLLM's own form stands here or before: other servers print some of the same lines."""
-    container: str | None = None
-    """The container that printed it, where the log interleaves several and names them."""
-    text: str | None = None
-    """The message as printed, without what stands before it; a wrapped one in one piece."""
+    repeated: int = 1  # how often Ray swallowed a like line (its `[repeated 7x across cluster]`), this one included
+    behind_vllm: bool = False  # a record in vLLM's own form stands here or before: others print some of these lines
+    container: str | None = None  # that printed it, where the log interleaves several and names them
+    text: str | None = None  # the message as printed, without what stands before it; a wrapped one in one piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +90,8 @@ class ArgumentsGiven(Event):
     """The serving arguments, all of them (`Namespace`) or those that are not default; secrets are left out."""
 
     arguments: Mapping[str, object]
-    complete: bool
-    """Whether the line lists every argument, so that a missing one is no default."""
-    cut: bool = False
-    """Whether a page has cut the line: what it does not list may have stood behind."""
+    complete: bool  # every argument is listed, so that a missing one is no default
+    cut: bool = False  # by a page: what is not listed may have stood behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +99,7 @@ class EngineConfigured(Event):
     """An engine's banner (`Initializing a V1 LLM engine …`): known keys only, `None` values left out."""
 
     vllm_version: str | None = None
-    generation: str | None = None
-    """`V0` or `V1`, where the banner names it."""
+    generation: str | None = None  # `V0` or `V1`, where the banner names it
     config: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -290,8 +279,7 @@ class Compiled(Event):
 class Progressed(Event):
     """A step of a start without a figure."""
 
-    step: str
-    """`loading` or `profiling`."""
+    step: str  # `loading` or `profiling`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,8 +362,7 @@ class StatsLogged(Event):
 
     running: int | None = None
     waiting: int | None = None
-    kv_cache_usage: float | None = None
-    """A ratio, 0 to 1."""
+    kv_cache_usage: float | None = None  # a ratio, 0 to 1
     preemptions: int | None = None
     """Since the last such line."""
     samples: int = 1
