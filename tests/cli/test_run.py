@@ -61,7 +61,7 @@ class TestTheGate:
         done = ran("--until", "ready", "--min-concurrency", "2", "--", *server)
 
         assert done.returncode == 0, done.stderr.decode()
-        assert b"\nPASS  all 2 objectives are met\n" in done.stderr
+        assert b"\nPASS  both objectives are met\n" in done.stderr
         assert done.stdout.endswith(b"Application startup complete.\n")
 
     def test_a_miss_ends_it_as_well(self, server: list[str]) -> None:
@@ -210,7 +210,8 @@ def test_progress_says_how_long_the_last_start_took(server: list[str], tmp_path:
 
     assert len(record.read_text().splitlines()) == 2
     first = done.stderr.decode().splitlines()[0]
-    assert first.startswith("kvguard: 0.0 s: waiting for the first line of a start (the last start was ready after ")
+    assert first.startswith("kvguard: 0.0 s: waiting for the first line of a start (the last start was ready ")
+    assert first.endswith(" after its first line)")
 
 
 def wait_for(path: Path) -> None:

@@ -46,7 +46,7 @@ class Progress:
     def _expectation(self) -> str:
         if self._last_ready is None or self._phase in (Phase.READY, Phase.FAILED, Phase.STOPPED):
             return ""
-        return f" (the last start was ready after {format_seconds(self._last_ready)})"
+        return f" (the last start was ready {format_seconds(self._last_ready)} after its first line)"
 
     def _say(self, text: str, seconds: float) -> None:
         self._spoke = seconds

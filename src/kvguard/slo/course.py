@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kvguard.lines.stamps import elapsed
 from kvguard.slo.objectives import Slo, Stage
@@ -29,6 +30,13 @@ _SIGNALS: Mapping[int, str] = MappingProxyType(
     }
 )
 """Exit statuses that tell of a signal, as Linux numbers them."""
+_AFTER_STATUS: Mapping[int, str] = MappingProxyType(
+    {
+        0: "run the server in the foreground: of one behind docker run -d or an & nothing can be read here",
+        137: "see whether the host ran out of memory, or who else killed it (dmesg)",
+    }
+)
+_AFTER_ANY = "read what the command printed last"
 _WAIT = "wait for the start: kvguard check - --until ready reads on, or give a log that goes on to the ready line"
 
 
@@ -49,12 +57,22 @@ def capacity_reported(start: Start) -> bool:
     return any(figure is not None for figure in (weakest.max_concurrency, weakest.kv_cache_tokens, weakest.gpu_blocks))
 
 
-def early_end(report: CapacityReport) -> str | None:
-    """That the command ended before its server was ready, in words; `None` where it has not, or nobody saw it."""
+class EarlyEnd(NamedTuple):
+    """A command that ended before its server was ready."""
+
+    outcome: Outcome
+    """One that fails has failed to start its server; of one that is content nobody knows what became of it."""
+    message: str
+    remedy: str
+
+
+def early_end(report: CapacityReport) -> EarlyEnd | None:
+    """How the command ended too early; `None` where it has not, or nobody saw it."""
     status = report.exit_status
     if status is None or not report.ended_early:
         return None
-    return f"the command ended with status {status}{_SIGNALS.get(status, '')} before its server was ready"
+    message = f"the command ended with status {status}{_SIGNALS.get(status, '')} before its server was ready"
+    return EarlyEnd(Outcome.FAIL if status else Outcome.UNKNOWN, message, _AFTER_STATUS.get(status, _AFTER_ANY))
 
 
 def course_checks(report: CapacityReport, slo: Slo, now: float | None) -> tuple[CheckResult, ...]:
@@ -70,8 +88,8 @@ def course_checks(report: CapacityReport, slo: Slo, now: float | None) -> tuple[
 def _require_ready(report: CapacityReport) -> CheckResult:
     start = report.start
     phase = Phase.NONE if start is None else start.phase
-    known = _READINESS.get(phase) or _ended(report)
-    outcome, reason = known or (Outcome.UNKNOWN, "the server is not ready yet")
+    ended = early_end(report)
+    outcome, reason = _READINESS.get(phase) or (ended or (Outcome.UNKNOWN, "the server is not ready yet"))[:2]
     return CheckResult(
         objective="require_ready",
         unit="",
@@ -83,16 +101,10 @@ def _require_ready(report: CapacityReport) -> CheckResult:
         target=Phase.READY.value,
         outcome=outcome,
         reason=reason,
-        remedy=None if known else _WAIT,
+        remedy=ended.remedy if ended else _WAIT if outcome is Outcome.UNKNOWN else None,
         place=None if start is None else start.lines.get("ready"),
         note=reason,
     )
-
-
-def _ended(report: CapacityReport) -> tuple[Outcome, str] | None:
-    """A command that fails has failed to start its server; of one that is content nobody knows what became of it."""
-    told = early_end(report)
-    return None if told is None else (Outcome.FAIL if report.exit_status else Outcome.UNKNOWN, told)
 
 
 _READINESS: Mapping[Phase, tuple[Outcome, str]] = MappingProxyType(
@@ -105,8 +117,8 @@ _READINESS: Mapping[Phase, tuple[Outcome, str]] = MappingProxyType(
 
 
 def _ready_within(report: CapacityReport, limit: float, now: float | None) -> CheckResult:
-    start, ended = report.start, _ended(report)
-    seconds, outcome, why = (None, *ended) if ended else _readiness_in_time(start, limit, now)
+    start, ended = report.start, early_end(report)
+    seconds, outcome, why = (None, *ended[:2]) if ended else _readiness_in_time(start, limit, now)
     return CheckResult(
         objective="ready_within",
         unit="seconds",
@@ -118,7 +130,7 @@ def _ready_within(report: CapacityReport, limit: float, now: float | None) -> Ch
         target=limit,
         outcome=outcome,
         reason=why,
-        remedy=_WAIT if outcome is Outcome.UNKNOWN and not ended else None,
+        remedy=ended.remedy if ended else _WAIT if outcome is Outcome.UNKNOWN else None,
         place=None if start is None else start.lines.get("ready"),
         note=why,
     )

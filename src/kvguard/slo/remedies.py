@@ -114,19 +114,11 @@ def unknown_reason(report: CapacityReport) -> Reason:
 
 def ended_reason(report: CapacityReport) -> Reason | None:
     """That the command which wrote the log has ended, and no line says why; `None` where that is not so."""
-    told = early_end(report)
-    if told is None:
+    ended = early_end(report)
+    if ended is None:
         return None
-    remedy = _OF_STATUS.get(report.exit_status or 0, "read what the command printed last")
-    return Reason("command-ended", told, None if report.start is None else report.start.last_place, remedy)
-
-
-_OF_STATUS: Mapping[int, str] = MappingProxyType(
-    {
-        0: "run the server in the foreground: of one behind docker run -d or an & nothing can be read here",
-        137: "see whether the host ran out of memory, or who else killed it (dmesg)",
-    }
-)
+    place = None if report.start is None else report.start.last_place
+    return Reason("command-ended", ended.message, place, ended.remedy)
 
 
 def _nothing_known(report: CapacityReport) -> Reason | None:

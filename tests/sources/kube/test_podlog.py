@@ -197,12 +197,14 @@ class TestReconnecting:
         reading.until_read("one\ntwo\n")
         assert boundaries(reading.events) == []
 
-    def test_a_server_that_answers_500_for_a_while(
+    def test_a_server_that_answers_500_for_an_hour(
         self, kube: FakeKube, container: Container, reading: Reading
     ) -> None:
         kube.refusals["pod"] = (500, "etcdserver: request timed out")
         container.start()
-        reading.until(lambda: reading.source.status.read_errors == 8)
+        began = reading.now
+        reading.until(lambda: reading.now - began > 3600)
+        assert 3600 / LONGEST_BACKOFF_S <= reading.source.status.read_errors <= 3600 / LONGEST_BACKOFF_S + 10
         assert reading.source.status.message == (
             "the API server answers 500 for pod vllm-0 in namespace team: etcdserver: request timed out"
         )
