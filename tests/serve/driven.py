@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ class ScriptedSource:
     def __init__(self, name: str = "vllm.log") -> None:
         self.record = Record(name)
         self.coming: deque[SourceEvent] = deque()
+        self.behind = False
 
     def poll(self, now: float) -> Sequence[SourceEvent]:
         return [self.coming.popleft()] if self.coming else []
@@ -47,7 +48,7 @@ class ScriptedSource:
 
     @property
     def status(self) -> SourceStatus:
-        return self.record.snapshot()
+        return replace(self.record.snapshot(), behind=self.behind)
 
     def close(self) -> None:
         self.coming.clear()

@@ -141,6 +141,18 @@ def test_an_old_start_of_a_long_log_is_not_let_through_while_the_rest_is_read() 
     assert seen == [(False, "the log is still being read from its beginning", None)] * 2
 
 
+def test_what_a_source_knows_to_be_old_lets_nothing_through() -> None:
+    driven = Driven(slo(min_concurrency=2.5))
+    driven.source.behind = True
+
+    driven.read(READY)
+    old = driven.snapshot.gate.open
+    driven.source.behind = False
+    driven.rotate(BoundaryKind.NEW_CONTAINER).turn(after=2.0)
+
+    assert (old, driven.snapshot.gate.open, phase(driven)) == (False, False, Phase.STOPPED)
+
+
 def test_observing_is_open_while_a_long_log_is_read() -> None:
     driven = Driven(slo(Gate(mode=GateMode.OBSERVE), min_concurrency=2.5))
     driven.source.coming.extend(driven.source.record.chunk(part, driven.now) for part in (READY, ACCESS))

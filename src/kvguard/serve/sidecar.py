@@ -109,7 +109,7 @@ class Sidecar:
             self._heard = self._witness.answer
             news = True
         pause = self.source.delay(now)
-        self._caught_up |= pause > 0
+        self._caught_up |= pause > 0 and not self.source.status.behind
         self._news |= news
         if now - self._published >= (PUBLISH_S if self._news else TICK_S) or (news and pause > 0):
             self._guard.tick(now)

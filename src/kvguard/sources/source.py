@@ -92,6 +92,8 @@ class SourceStatus:
     """Failed tries: opens, reads, requests. A file that is not there yet is none."""
     bytes_skipped: int
     """The rest of lines too long to be held, where two outputs are merged; they were passed on, but not judged."""
+    behind: bool = False
+    """Whether it is known that what comes now was written by an earlier process than the newest."""
 
 
 class Source(Protocol):

@@ -253,6 +253,34 @@ class TestRestarts:
         container.write("it lives")
         reading.until_read("it died\n|it lives\n")
 
+    def test_until_the_newest_run_is_read_it_is_behind(self, container: Container, reading: Reading) -> None:
+        assert reading.source.status.behind
+        container.start()
+        container.write("it died")
+        container.end(1)
+        container.start()
+        reading.until(lambda: "it died" in told(reading.events))
+        assert reading.source.status.behind != (boundaries(reading.events) == ["new-container"])
+        container.write("it lives")
+        reading.until_read("it died\n|it lives\n")
+        assert not reading.source.status.behind
+
+    def test_a_container_that_has_ended_is_told_before_its_restart(
+        self, container: Container, reading: Reading
+    ) -> None:
+        container.start()
+        container.write("one")
+        container.end(137)
+        reading.until(lambda: boundaries(reading.events) == ["new-container"])
+
+    def test_so_is_a_pod_that_is_gone(self, kube: FakeKube, container: Container, reading: Reading) -> None:
+        container.start()
+        container.write("one")
+        reading.until_read("one\n")
+        del kube.pods["vllm-0"]
+        container.hang_up()
+        reading.until(lambda: boundaries(reading.events) == ["new-container"])
+
     def test_two_restarts_at_once(self, kube: FakeKube, container: Container, reading: Reading) -> None:
         container.start()
         container.write("one")
@@ -273,11 +301,11 @@ class TestRestarts:
             container.start()
             container.write(f"try {number}")
             container.end(1)
-            expected = "|".join(f"try {each}\n" for each in range(number + 1))
+            expected = "".join(f"try {each}\n|" for each in range(number + 1))
             reading.until_read(expected)
             reading.until(lambda: "CrashLoopBackOff" in reading.source.status.message)
         assert reading.source.status.state is State.WAITING
-        assert boundaries(reading.events) == ["new-container"] * 2
+        assert boundaries(reading.events) == ["new-container"] * 3
 
     def test_a_line_without_end_is_told_when_its_run_has_ended(self, container: Container, reading: Reading) -> None:
         container.start()
@@ -285,7 +313,7 @@ class TestRestarts:
         container.write("Killed", end=b"")
         reading.until_read("one\n")
         container.end(137)
-        reading.until_read("one\nKilled")
+        reading.until_read("one\nKilled|")
 
     def test_a_previous_log_that_is_gone_is_passed_over(
         self, kube: FakeKube, container: Container, reading: Reading, monkeypatch: pytest.MonkeyPatch

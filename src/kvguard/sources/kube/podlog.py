@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from kvguard.slotted import dataclass
+from kvguard.slotted import dataclass, replace
 from kvguard.sources.kube.address import Cluster, PodAddress
 from kvguard.sources.kube.answers import problem
 from kvguard.sources.kube.container import ContainerView, view
@@ -62,6 +62,7 @@ class PodLogSource:
         self._log_ended: float | None = None
         self._failures = 0
         self._more = False
+        self._answered = False  # by anybody
 
     def poll(self, now: float) -> Sequence[SourceEvent]:
         """Take what has come, and ask for the next thing when it is due."""
@@ -91,7 +92,8 @@ class PodLogSource:
     @property
     def status(self) -> SourceStatus:
         """State and counters."""
-        return self._record.snapshot()
+        behind = not self._answered or (self._log is not None and self._log.previous)
+        return replace(self._record.snapshot(), behind=behind)
 
     def close(self) -> None:
         """Give up the running request."""
@@ -126,6 +128,7 @@ class PodLogSource:
                 return
 
     def _take(self, item: Item, now: float, events: list[SourceEvent]) -> None:
+        self._answered = True
         match item:
             case Opened():
                 self._failures = 0
@@ -153,6 +156,7 @@ class PodLogSource:
         if log is not None and (log.previous or (self._view is not None and not self._view.running)):
             self._finished = log.run
             self._finish_line(now, events)
+            events += self._record.boundary(BoundaryKind.NEW_CONTAINER, f"a run of {self._address} has ended")
         elif log is not None:
             self._log_ended = now
         self._due = now if self._plan else now + ROUND_S
@@ -200,6 +204,8 @@ class PodLogSource:
         if self._log is not None and self._log.previous and status in (400, 404):
             self._request, self._due = None, now  # the log of the run before is gone: on with the newest
             return
+        if status == 404:
+            events += self._record.boundary(BoundaryKind.NEW_CONTAINER, f"{self._address} is gone")
         right = "pods" if self._log is None else "pods/log"
         self._fail(*problem(status, body, self._address, right), now, events)
 
