@@ -14,8 +14,8 @@ from kvguard.version import __version__
 
 COMMANDS: dict[str, str] = {
     "check": "judge a start by its log, and say so by the exit status",
-    "plan": "what a deployment would hold, before it is started",
-    "diff": "two starts side by side: what differs, and why",
+    "plan": "say what a deployment would hold, before it is started",
+    "diff": "show two starts side by side: what differs, and why",
     "inspect": "show what a log says of its newest start, without judging it",
     "run": "start the command itself, judge its start, and stop it once the answer is there",
     "serve": "follow a log beside vLLM: probes, Prometheus metrics, a status page",
@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "explain": "say which line of a log told what, and which look like capacity and told nothing",
     "slo": "check SLO files, or print their schema",
     "history": "draw recorded checks over time and versions",
-    "fleet": "all guards that a Prometheus scrapes, the odd ones first",
+    "fleet": "show all guards that a Prometheus scrapes, the odd ones first",
     "formats": "show the wordings that kvguard knows, and what they were tested with",
 }
 """Each command's name and its line in `kvguard --help`, the most used first; the module is `kvguard.cli.<name>`."""

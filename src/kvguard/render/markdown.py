@@ -94,11 +94,14 @@ def _row(check: CheckResult, report: CapacityReport) -> str:
 
 
 def _advice(verdict: Verdict) -> list[str]:
-    lines = [
-        f"- `{check.objective}`: {escape(check.reason)}" + (f" → {escape(check.remedy)}" if check.remedy else "")
-        for check in verdict.checks
-        if check.outcome is not Outcome.PASS
-    ]
+    """What is to be said of each objective that is not met; the heading has said the first one's reason."""
+    headline = verdict.reasons[0].message if verdict.reasons else ""
+    lines = []
+    for check in verdict.checks:
+        told = [escape(check.reason)] if check.reason != headline else []
+        told += [f"→ {escape(check.remedy)}"] if check.remedy else []
+        if check.outcome is not Outcome.PASS and told:
+            lines.append(f"- `{check.objective}`: {' '.join(told)}")
     return ["\n".join(lines)] if lines else []
 
 

@@ -6,7 +6,7 @@ from kvguard.startup.expected import engines_expected, silent_engines
 from kvguard.startup.report import Capacity, Phase, Place, StartSummary, StartWarning, TokenFigure
 from kvguard.startup.state import StartState
 from kvguard.startup.versions import NEWEST_TESTED, release
-from kvguard.units import format_bytes
+from kvguard.units import format_bytes, format_quantity
 
 RESTART_LOOP = 3
 """Starts in a row that failed or never got ready."""
@@ -163,7 +163,8 @@ def _newer(state: StartState, source: str) -> StartWarning | None:
 def _unrecognized(state: StartState, source: str) -> StartWarning | None:
     if not state.unrecognized_count:
         return None
-    text = f"{state.unrecognized_count} line(s) look like capacity and match no known wording: see `kvguard explain`"
+    lines = format_quantity(state.unrecognized_count, "lines")
+    text = f"{lines} with capacity in a wording that no format matches: see kvguard explain LOG"
     return StartWarning("unrecognized-capacity-line", text, Place(source, state.unrecognized[0].line))
 
 
