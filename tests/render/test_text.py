@@ -1,15 +1,25 @@
 """The terminal page: its width, its colours, its characters, and a mark for every outcome and severity."""
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from kvguard.render import github, junit, markdown, start_facts, text
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.slo.objectives import Severity
-from kvguard.slo.verdict import Outcome
+from kvguard.slo.verdict import Lever, Outcome
+from kvguard.slotted import replace
+from kvguard.sources.documents import read_model_config
 from kvguard.startup.report import Phase
+from tests.render.pages import RAG, judged, log
 from tests.render.verdicts import PASSED, REFUSED, VERDICTS, WEAK_ENGINE
+
+
+def named(model: str) -> Mapping[str, object]:
+    return read_model_config(model, Path())
+
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -66,6 +76,71 @@ def test_a_refused_start_says_what_was_asked_and_what_fits() -> None:
 
     assert "Asked for   131,072 tokens of context\n" in page
     assert "What fits   28,432 tokens in the KV cache\n" in page
+
+
+def test_the_story_is_told_in_ten_lines() -> None:
+    rag = replace(RAG, shared_prefix_tokens=0, model_config=named("llama-3.1-8b"))
+    page = text.render_verdict(judged(log("story/rag-24gb.log"), rag, concurrent_requests=20), Terminal())
+    said = [line for line in page.splitlines() if line]
+
+    assert len(said) <= 10
+    assert said[0].startswith(
+        "FAIL  4.76 to 4.81 requests of 8,500 tokens fit without preemption, below the 20 asked for"
+    )
+    assert "a request takes 532 of 2,559 usable blocks" in page
+    assert "4 running at 98.1 %, 16 waiting: the pool holds 4.8 of your 8,500-token requests" in page
+    assert "✔ --kv-cache-dtype fp8 --quantization fp8  21.30 to 24.30  a little accuracy; hardly any quality" in page
+    assert "✘ --max-model-len 8500                     4.76 to 4.81    the pool is not enlarged" in page
+
+
+def test_without_the_model_s_config_both_answers_are_shown() -> None:
+    rag = replace(RAG, shared_prefix_tokens=0)
+    page = text.render_verdict(judged(log("story/rag-24gb.log"), rag, concurrent_requests=20), Terminal())
+
+    assert page.startswith("FAIL  1.25 to 4.81 requests of 8,500 tokens fit without preemption")
+    assert "one kind of layer: 4.8; hybrid: at least 1.25\n" in page
+    assert "→ give the model's config (--model-config), or declare workload.layers: uniform\n" in page
+
+
+def test_every_way_and_the_memory_come_when_asked_for() -> None:
+    verdict = judged(log("story/l4-default-context.log"), min_concurrency=2.5)
+    short, long = (text.render_verdict(verdict, Terminal(verbose=verbose)) for verbose in (False, True))
+
+    assert "GPU memory in GiB, 22.05 × 0.9 = 19.84: weights 14.99, non-torch 0.12" in short
+    assert "█" not in short
+    assert "  weights             14.99 GiB  ████" in long
+    assert "Price: a little accuracy; not on every attention backend and older card." in long
+
+
+def test_one_objective_is_the_headline_and_no_table() -> None:
+    one = text.render_verdict(judged(log("story/16k-fp8-cache.log"), min_concurrency=2.5), Terminal())
+    two = text.render_verdict(judged(log("story/16k-fp8-cache.log"), min_concurrency=2.5, max_weights=2e10), Terminal())
+
+    assert "Objectives" not in one
+    assert "\n  ✔ min_concurrency       3.60  at least 2.50 requests  line 10\n" in two
+
+
+@pytest.mark.parametrize(
+    "enough, title",
+    [
+        ((True, True), "What would help, the cheapest first (requests)"),
+        ((False, None), "What would help; nothing that can be computed is surely enough (requests)"),
+    ],
+)
+def test_the_title_of_the_levers_says_whether_they_are_enough(enough: tuple[bool | None, ...], title: str) -> None:
+    levers = tuple(Lever("--a", str(i), "1 request", "none", one, 1, 1, "requests") for i, one in enumerate(enough))
+    page = text.render_verdict(replace(PASSED, levers=levers), Terminal())
+
+    assert f"\n{title}\n" in page
+
+
+def test_two_that_only_together_are_enough_are_said_to_be() -> None:
+    pair = Lever("--a + --b", "1 + 2", "9 requests", "none", True, 9, 9, "requests")
+    page = text.render_verdict(replace(PASSED, levers=(pair,)), Terminal())
+
+    assert (
+        "\nWhat would help: no single change is enough, two together are (requests)\n  ✔ --a 1 --b 2  9  none\n" in page
+    )
 
 
 def test_the_probe_budget_is_half_as_much_again() -> None:

@@ -156,6 +156,7 @@ def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
         lines.append(line)
         if check.outcome is not Outcome.PASS and check.reason != headline:
             lines += _noted(check, told, INDENT * 3, terminal)
+            told |= {check.note or ""}
             advice = _advice(check, verdict)
             lines += [] if advice in advised else _arrow(advice, INDENT * 2, terminal)
             advised.add(advice)
