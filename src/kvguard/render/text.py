@@ -109,10 +109,11 @@ def _headline(verdict: Verdict, terminal: Terminal) -> list[str]:
 
 
 def _noted(check: CheckResult, told: Set[str], indent: str, terminal: Terminal) -> list[str]:
-    """How a figure came about, or why it is not known, unless that is told already."""
+    """How a figure came about, or why it is not known, unless told already; of one that is met only the first."""
     if check.note is None or any(check.note in text for text in told):
         return []
-    return wrap(shown(check.note), terminal.width, indent)
+    note = check.note.partition("; ")[0] if check.outcome is Outcome.PASS else check.note
+    return wrap(shown(note, LONGEST_REASON), terminal.width, indent)
 
 
 def _advice(check: CheckResult, verdict: Verdict) -> str | None:

@@ -39,9 +39,11 @@ def _notes(found: Difference) -> Iterator[str]:
     likeness = found.likeness
     assert likeness is not None
     label, unit = LABELS[likeness.figure]
-    yield f"{label} {format_quantity(likeness.old.low, unit)} before, {format_quantity(likeness.new.low, unit)} now"
-    if likeness.passed_over:
-        yield "compared so because of " + ", ".join(likeness.passed_over)
+    old, new = (format_quantity(figure.low, unit) for figure in (likeness.old, likeness.new))
+    unlike = " nor by ".join(
+        f"{name} ({why})" for name, _, why in (one.partition(": ") for one in likeness.passed_over)
+    )
+    yield f"{label} {old} before, {new} now" + (f", not by {unlike}" if unlike else "")
     yield from found.causes[:_NAMED]
 
 
