@@ -9,7 +9,7 @@ Rules that must stay true here:
 
 from collections.abc import Iterator
 
-from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Trust
+from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Role, Trust
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
@@ -307,13 +307,11 @@ class RecordReader:
         return Origin(line=origin.line, trust=Trust.TRACEBACK, container=origin.container) if inside else origin
 
     def _ends_traceback(self, message: str, origin: Origin) -> bool:
-        """Whether the line is an exception, in a traceback whose head was seen or in an engine's own error record."""
+        """Whether the line is an exception, in a traceback whose head was seen or in an engine's own words."""
         if self._traceback_of == _NONE_OPEN:
-            return (
-                origin.level == "ERROR"
-                and origin.file in ENGINE_FILES
-                and compiled(_ERROR).fullmatch(message) is not None
-            )
+            in_record = origin.level == "ERROR" and origin.file in ENGINE_FILES
+            of_engine = origin.trust is Trust.TAGGED and origin.role in (Role.ENGINE, Role.WORKER)
+            return (in_record or of_engine) and compiled(_ERROR).fullmatch(message) is not None
         found = compiled(_EXCEPTION).fullmatch(message)
         return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
 

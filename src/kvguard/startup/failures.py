@@ -2,7 +2,7 @@
 
 import re
 
-from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Trust
+from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Role, Trust
 from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
 from kvguard.startup.report import FailureKind, Phase
@@ -79,7 +79,8 @@ def _take_exception(state: StartState, event: ExceptionRaised) -> None:
         kind = _kind_of(event.message, known.kind)
         state.failure = FailureState(kind, event.message, event.origin.line)
     elif known is not None or event.origin.trust is not Trust.RECORD or event.origin.file in ENGINE_FILES:
-        own = FailureKind.ENGINE_CRASH if event.origin.file in ENGINE_FILES else FailureKind.OTHER
+        of_engine = event.origin.file in ENGINE_FILES or event.origin.role in (Role.ENGINE, Role.WORKER)
+        own = FailureKind.ENGINE_CRASH if of_engine else FailureKind.OTHER
         kind = _kind_of(event.message, own)
         _replace(state, FailureState(kind, event.message, event.origin.line, soft=known is None))
 

@@ -29,13 +29,15 @@ ANYBODYS = frozenset(
         "fail-exit-137",
         "fail-killed",
         "fail-validation",
+        "platform-detected",
         "server-process-started",
         "server-ready",
+        "server-running",
         "shutdown-finished",
         "shutdown-http",
     }
 )
-"""Formats of lines that any Python server prints."""
+"""Formats of lines that any Python server prints, or any that imports vLLM."""
 QUOTED = (
     events.WeightsLoaded,
     events.KvCacheMemory,
