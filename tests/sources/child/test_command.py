@@ -1,7 +1,9 @@
 """A command's output goes through untouched and is told in whole lines; its status is the command's own."""
 
+import errno
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -105,6 +107,32 @@ def test_its_arguments_are_never_told(start: Start) -> None:
 def test_a_command_that_cannot_be_started(start: Start, command: str, reason: str) -> None:
     with pytest.raises(SourceError, match=f"{command}: cannot be started \\({reason}"):
         start(command)
+
+
+def open_descriptors() -> set[str]:
+    """What this process holds open."""
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+@pytest.mark.parametrize("starts", [0, 1])
+def test_where_no_process_can_be_made_it_is_told_and_nothing_stays_behind(
+    starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit strikes at the guardian, or at the command behind it."""
+    real, made = subprocess.Popen, []
+    before = open_descriptors()
+
+    def limited(*arguments: object, **named: object) -> object:
+        if len(made) == starts:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        made.append(real(*arguments, **named))  # type: ignore[call-overload]
+        return made[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", limited)
+    with pytest.raises(SourceError, match=r"^vllm: cannot be started \(resource temporarily unavailable\): too many"):
+        ChildSource(["vllm", "serve"])
+    assert [process.poll() for process in made] == [0] * starts
+    assert open_descriptors() == before
 
 
 def test_asked_to_end_it_may_say_goodbye(start: Start) -> None:

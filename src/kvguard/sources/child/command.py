@@ -43,7 +43,6 @@ class ChildSource:
         self._ending = False
         self._kill_at: float | None = None
         self._busy = True
-        self._selector = selectors.DefaultSelector()
         pipes = [os.pipe(), os.pipe()]
         try:
             self._family = Family(command, pipes[0][1], pipes[1][1])
@@ -54,6 +53,7 @@ class ChildSource:
         finally:
             for _, writer in pipes:
                 os.close(writer)
+        self._selector = selectors.DefaultSelector()
         self._outputs = [PassedOutput(reader, target) for (reader, _), target in zip(pipes, outputs, strict=True)]
         self._exit_descriptor = _exit_descriptor(self._family.pid)
         self._watched: set[int] = set()

@@ -23,6 +23,7 @@ from kvguard.sources.child.processes import adopt_orphans, death_signal, descend
 _TO_THE_GROUP = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 _HINTS = {
     errno.ENOENT: ": is it installed and on PATH?",
+    errno.EAGAIN: ": too many processes (ulimit -u), or too little memory for another",
     errno.EACCES: ": is it a program, and may it be executed (chmod +x)?",
     errno.ENOEXEC: ": is it built for this machine, or a script without a first line that names its interpreter?",
 }
@@ -38,7 +39,10 @@ class Family:
     def __init__(self, command: Sequence[str], stdout: int, stderr: int) -> None:
         adopt_orphans()
         self._strangers = {process.pid for process in descendants(os.getpid())}
-        self._guardian, self._guardian_ear = _start_guardian()
+        try:
+            self._guardian, self._guardian_ear = _start_guardian()
+        except OSError as error:
+            raise SourceError(_cannot_start(command[0], error)) from None
         self._strangers.add(self._guardian.pid)
         try:
             self._process = subprocess.Popen(
@@ -129,14 +133,19 @@ def _enter(guardian_ear: int, die_with_us: Callable[[], None]) -> None:
 
 def _start_guardian() -> tuple["subprocess.Popen[bytes]", int]:
     hears, ear = os.pipe()
-    with os.fdopen(hears, "rb") as stdin:
+    try:
         process = subprocess.Popen(
             [sys.executable, "-IS", guardian.__file__],
-            stdin=stdin,
+            stdin=hears,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+    except OSError:
+        os.close(ear)
+        raise
+    finally:
+        os.close(hears)
     return process, ear
 
 
