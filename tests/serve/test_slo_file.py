@@ -157,7 +157,7 @@ def test_flags_alone_never_change() -> None:
         (b"? [objectives]\n: 1\n", ""),
         (b"objectives: {min_concurrency: .nan}\n", "min_concurrency"),
         (b"!!python/object/apply:os.system [true]\n", ""),
-        (b"x" * (17 * 2**20), "larger than 16 MiB"),
+        (b"x" * (17 * 2**20), "not a file written for kvguard"),
     ],
     ids=lambda value: repr(value[:12]),
 )
