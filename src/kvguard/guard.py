@@ -157,7 +157,7 @@ class Guard:
             lines=parser.framer.lines,
             matched=parser.tally.matched,
             unrecognized=parser.tally.unrecognized,
-            truncated=parser.framer.truncated,
+            truncated=parser.framer.truncated + parser.tally.cut,
             records=parser.tally.records,
         )
 

@@ -34,7 +34,7 @@ _BYTES_PER_UNIT = {
     "gib": 2**30,
     "tib": 2**40,
 }
-_SIZE = re.compile(r"\s*([+-]?\d{1,20}(?:_\d{3}){0,6}(?:\.\d{1,20})?)\s*([A-Za-z]*)\s*")
+_SIZE = re.compile(r"\s*+([+-]?\d{1,20}(?:_\d{3}){0,6}(?:\.\d{1,20})?)\s*+([A-Za-z]{0,9}+)\s*+")
 _SECONDS_PER_UNIT = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_PART = re.compile(r"\s*(\d{1,12}(?:\.\d{1,20})?)\s*(ms|s|min|m|h|d|)")
 

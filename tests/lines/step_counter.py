@@ -1,5 +1,6 @@
 """How many steps a backtracking engine takes on a pattern and a text: a plain matcher over the pattern's own tree."""
 
+import re
 from collections.abc import Callable, Iterator
 from re import _constants as op
 from re import _parser as grammar
@@ -12,15 +13,29 @@ Step = Callable[[str, int], Iterator[int]]
 
 
 class StepCounter:
-    """Match one pattern whole, counting every character that is compared."""
+    """Match one pattern, counting every character that is compared.
 
-    def __init__(self, pattern: str) -> None:
+    Args:
+        pattern: as `re` reads it; letters of either case are taken where it is to ignore it.
+        flags: those of `re`.
+        bound: what stands for a larger one in every repeat that has one: a bound of 2,000 would have to be exceeded to
+            be told from none.
+    """
+
+    def __init__(self, pattern: str, flags: int = 0, bound: int = 2**16) -> None:
         self.steps = 0
-        self._pattern = self._sequence(grammar.parse(pattern).data)
+        self._bound, self._ignores_case = bound, bool(flags & re.IGNORECASE)
+        self._pattern = self._sequence(grammar.parse(pattern, flags).data)
 
     def fullmatch(self, text: str) -> bool:
         """Whether the pattern describes the whole text; every way to match is tried until one does."""
         return any(end == len(text) for end in self._pattern(text, 0))
+
+    def search(self, text: str) -> None:
+        """Look for the pattern everywhere, as `sub` does: from behind each match, else from the next character."""
+        at = 0
+        while at <= len(text):
+            at = max(next(self._pattern(text, at), at), at + 1)
 
     def _sequence(self, items: Any) -> Step:
         return _one_after_another([self._item(kind, value) for kind, value in _joined(items)])
@@ -30,20 +45,28 @@ class StepCounter:
             return self._word(value)
         if kind in (op.POSSESSIVE_REPEAT, op.MAX_REPEAT):
             least, most, body = value
+            most = most if most is op.MAXREPEAT else min(most, max(self._bound, least))
             repeat = self._possessive if kind is op.POSSESSIVE_REPEAT else _greedy
             return repeat(int(least), int(most), self._sequence(body))
         if kind is op.MIN_REPEAT:
-            return _lazy(self._sequence(value[2]))
+            return _lazy(int(value[0]), min(int(value[1]), self._bound), self._sequence(value[2]))
         if kind is op.ATOMIC_GROUP:
             return self._possessive(1, 1, self._sequence(value))
         if kind is op.BRANCH:
             return _either([self._sequence(branch) for branch in value[1]])
         if kind is op.SUBPATTERN:
             return self._sequence(value[3])
+        if kind is op.AT:
+            return _anchor(value)
+        if kind is op.GROUPREF_EXISTS:
+            return _either([self._sequence(branch) for branch in value[1:] if branch is not None])
         if kind in (op.ASSERT, op.ASSERT_NOT):
             behind = value[1].getwidth()[0] if value[0] < 0 else 0
             return _look(kind is op.ASSERT, behind, self._sequence(value[1]))
-        return self._character(characters_of(kind, value))
+        taken = characters_of(kind, value)
+        if self._ignores_case:
+            taken |= {one.lower() for one in taken} | {one.upper() for one in taken}
+        return self._character(taken)
 
     def _character(self, taken: frozenset[str]) -> Step:
         def step(text: str, at: int) -> Iterator[int]:
@@ -56,7 +79,8 @@ class StepCounter:
     def _word(self, word: str) -> Step:
         def step(text: str, at: int) -> Iterator[int]:
             self.steps += len(word)
-            if text.startswith(word, at):
+            found = text[at : at + len(word)]
+            if found == word or (self._ignores_case and found.lower() == word.lower()):
                 yield at + len(word)
 
         return step
@@ -102,11 +126,14 @@ def _greedy(least: int, most: int, body: Step) -> Step:
     return step
 
 
-def _lazy(body: Step) -> Step:
+def _lazy(least: int, most: int, body: Step) -> Step:
     def step(text: str, at: int) -> Iterator[int]:
         end: int | None = at
-        while end is not None:
-            yield end
+        for count in range(most + 1):
+            if end is None:
+                return
+            if count >= least:
+                yield end
             end = next(body(text, end), None)
 
     return step
@@ -124,6 +151,19 @@ def _look(wanted: bool, behind: int, body: Step) -> Step:
     def step(text: str, at: int) -> Iterator[int]:
         found = at >= behind and next(body(text, at - behind), None) is not None
         if found is wanted:
+            yield at
+
+    return step
+
+
+def _anchor(kind: Any) -> Step:
+    def is_word(text: str, at: int) -> bool:
+        return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
+
+    def step(text: str, at: int) -> Iterator[int]:
+        boundary = is_word(text, at - 1) != is_word(text, at)
+        holds = {op.AT_BEGINNING: at == 0, op.AT_END: at == len(text), op.AT_BOUNDARY: boundary}
+        if holds[kind]:
             yield at
 
     return step

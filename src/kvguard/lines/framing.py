@@ -4,6 +4,7 @@ A line ends at a newline only: the other separators that Unicode knows stay insi
 """
 
 import codecs
+import re
 from collections.abc import Callable, Iterator
 
 SEEN_AHEAD = 120
@@ -11,13 +12,15 @@ SEEN_AHEAD = 120
 MAX_LINE_BYTES = 2**20
 """What is kept of one physical line: an engine's banner exceeds 8 kB, nothing that tells a fact comes near this."""
 
+_EMPTY_LINES = re.compile(rb"[\r\n]*\n")
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class LineFramer:
     """Cut a byte stream into lines, numbered from 1, in bounded memory.
 
-    Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted.
+    Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted; an empty
+    one is counted and not given.
     """
 
     skim: Callable[[bytes, int, int], tuple[int, int]] | None = None
@@ -45,10 +48,16 @@ class LineFramer:
             end = data.find(b"\n", start)
             if end < 0:
                 break
+            if end - start <= 1 and (empty := _EMPTY_LINES.match(data, start)) and not self._rest:
+                self.lines += data.count(b"\n", start, empty.end())
+                start = empty.end()
+                continue
             self._keep(data, start, end)
             start = end + 1
             self.ahead = data[start : start + SEEN_AHEAD]
-            yield self._complete()
+            number, line = self._complete()
+            if line:
+                yield number, line
         self._keep(data, start, len(data))
 
     def end(self) -> Iterator[tuple[int, bytes]]:
@@ -59,7 +68,9 @@ class LineFramer:
             yield from self.feed(short)
         self.ahead = b""
         if self._rest or self._dropping:
-            yield self._complete()
+            number, line = self._complete()
+            if line:
+                yield number, line
 
     def reset(self) -> None:
         """The source begins a new stream: an unfinished line stays unfinished, the numbering goes on."""
@@ -82,7 +93,7 @@ class LineFramer:
         line = bytes(self._rest)
         self._rest.clear()
         self._dropping = False
-        return self.lines, line.removesuffix(b"\r")
+        return self.lines, line.rstrip(b"\r")
 
     def _decoded(self, data: bytes) -> bytes:
         """UTF-16 becomes UTF-8, a UTF-8 BOM goes; the first four bytes of the stream tell."""

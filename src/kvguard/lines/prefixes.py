@@ -250,7 +250,7 @@ PREFIXES: tuple[Prefix, ...] = (
         "stern",
         _LOWER + _DIGITS + ".",
         ("-",),
-        rf"(?P<container>(?=[^ ]{{1,250}}+ )[a-z0-9.]++(?:-[a-z0-9.]++){{2,}} [a-z0-9-]{{1,80}}+) "
+        rf"(?P<container>[a-z0-9.]{{1,80}}+(?:-[a-z0-9.]{{1,80}}+){{2,12}}+ [a-z0-9-]{{1,80}}+) "
         rf"(?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
         "stern: pod and container",
     ),

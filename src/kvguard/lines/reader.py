@@ -63,6 +63,8 @@ class Tally:
     """Records that do not show the source file's bracket."""
     json: int = 0
     """Those among them that a JSON object holds."""
+    cut: int = 0
+    """Parts of lines that were left out, because the line was long enough without."""
     parts: int = 0
     """Parts of lines that the kubelet's runtime has cut."""
     json_parts: int = 0
@@ -83,6 +85,7 @@ class RecordReader:
         self._table = table
         self._tally = tally
         self._parts: list[str] = []
+        self._parts_size = 0
         self._torn: list[tuple[int, str]] = []
         self._free_text = ""
         self._open: OpenMessage | None = None
@@ -124,6 +127,7 @@ class RecordReader:
     def forget(self) -> None:
         """Another process writes from here on: nothing of the old one is continued."""
         self._parts.clear()
+        self._parts_size = 0
         self._torn.clear()
         self._open = None
         self._user_text = False
@@ -174,13 +178,17 @@ class RecordReader:
         if outer.partial:
             self._tally.json_parts += outer.json
             self._tally.parts += not outer.json
-            if sum(map(len, self._parts)) < MAX_PARTS:
+            if self._parts_size < MAX_PARTS:
                 self._parts.append(outer.message)
+                self._parts_size += len(outer.message) + 1  # an empty part has its cost as well
+            else:
+                self._tally.cut += 1
             return None
         if not self._parts:
             return outer.message
         joined = "".join((*self._parts, outer.message))
         self._parts.clear()
+        self._parts_size = 0
         return joined
 
     def _with_whole_prefix(self, number: int, text: str) -> list[tuple[int, str]]:

@@ -1,7 +1,12 @@
 """Who must report before a start's capacity is complete: its engines, and to vLLM 0.11.0 every rank of each."""
 
-from kvguard.startup.state import EngineState, StartState
+from collections.abc import Iterator
+
+from kvguard.startup.state import MAX_ENGINES, StartState
 from kvguard.startup.versions import ONE_TOKEN_LINE_AN_ENGINE, at_least
+
+MOST_NAMED = 32
+"""Of what is missing; the rest is counted."""
 
 
 def engines_expected(state: StartState) -> int:
@@ -42,20 +47,33 @@ def ranks_expected(state: StartState) -> int:
 
 def missing_reports(state: StartState) -> tuple[str, ...]:
     """What has not reported yet, in words; empty when the capacity is complete."""
-    missing: list[str] = []
+    missing = tuple(_missing(state))
+    more = len(missing) - MOST_NAMED
+    return missing if more <= 0 else (*missing[:MOST_NAMED], f"{more:,} more")
+
+
+def is_complete(state: StartState) -> bool:
+    """Whether everything that must report has."""
+    return next(_missing(state), None) is None
+
+
+def _missing(state: StartState) -> Iterator[str]:
+    if state.overfull or engines_expected(state) > MAX_ENGINES:
+        yield f"more engines (at most {MAX_ENGINES:,}) or figures of one start than can be told apart"
+    spoken_for, ranks, swallowed = _spoken_for(state), ranks_expected(state), _swallowed(state)
     for index in expected_indices(state):
         engine = state.engines.get(index)
         if engine is None or not engine.reported:
-            if not _spoken_for(state):
-                missing.append(f"engine {index}")
-        else:
-            missing.extend(_missing_of(state, index, engine))
-    return tuple(missing)
+            if not spoken_for:
+                yield f"engine {index}"
+        elif engine.tokens and len(engine.tokens) * swallowed < ranks:
+            name = "" if len(state.engines) == 1 else f" of engine {index}"
+            yield f"{ranks - len(engine.tokens)} of {ranks} ranks' token lines{name}"
 
 
 def expected_indices(state: StartState) -> tuple[int, ...]:
     """The engines' indices: those seen, and the lowest free ones up to the expected number."""
-    count = engines_expected(state)
+    count = min(engines_expected(state), MAX_ENGINES)
     seen = sorted(state.engines)
     start = state.arguments.get("data_parallel_start_rank")
     first = start if isinstance(start, int) else 0
@@ -81,14 +99,6 @@ def _spoken_for(state: StartState) -> bool:
         and at_least(state.text("vllm_version"), ONE_TOKEN_LINE_AN_ENGINE) is True
         and (state.count("tensor_parallel_size") or 1) == 1
     )
-
-
-def _missing_of(state: StartState, index: int, engine: EngineState) -> list[str]:
-    name = "" if len(state.engines) == 1 else f" of engine {index}"
-    ranks = ranks_expected(state)
-    if engine.tokens and len(engine.tokens) * _swallowed(state) < ranks:
-        return [f"{ranks - len(engine.tokens)} of {ranks} ranks' token lines{name}"]
-    return []
 
 
 def _swallowed(state: StartState) -> int:

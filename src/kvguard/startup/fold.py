@@ -15,7 +15,7 @@ from kvguard.startup import boundaries, failures
 from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.doubt import Doubt
-from kvguard.startup.expected import missing_reports
+from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, PHASE_OF
 from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, Start, StartSummary, Unrecognized
 from kvguard.startup.snapshot import freeze
@@ -230,7 +230,7 @@ class StartupFold:
 
     def _goes_on(self, state: StartState, event: Event, now: float | None) -> None:
         ingest = INGEST.get(type(event))
-        if ingest is not None:
+        if ingest is not None and (_adds_nothing(state, event) or state.has_room()):
             ingest(state, event)
         if isinstance(event, events.LineUnrecognized) or state.phase is Phase.STOPPED:
             return
@@ -247,7 +247,7 @@ class StartupFold:
             ready = state.ready_by_engines = True
         if ready:
             proven = Phase.READY
-        elif state.phase is not Phase.READY and state.reported and not missing_reports(state):
+        elif state.phase not in (Phase.ALLOCATED, Phase.READY) and state.reported and is_complete(state):
             proven = Phase.ALLOCATED
         if state.phase is Phase.FAILED or _ORDER.index(proven) > _ORDER.index(state.phase):
             state.phase = proven
@@ -285,6 +285,11 @@ class StartupFold:
         if doubt is None or not doubt.is_contested(state):
             return None
         return freeze(doubt.old, self.source, doubt.history, doubt.starts)
+
+
+def _adds_nothing(state: StartState, event: Event) -> bool:
+    """Whether the event leaves the state as large as it was: what a server tells while it serves is added up."""
+    return state.phase is Phase.READY or isinstance(event, events.LineUnrecognized)
 
 
 def _is_of_vllm(event: Event) -> bool:

@@ -7,6 +7,10 @@ from kvguard.events import Event, Origin, Printed, StatsLogged
 from kvguard.slotted import dataclass, field
 from kvguard.startup.report import FailureKind, Phase
 
+MAX_FIGURES = 2**16
+"""Events of one start that are kept: 320 ranks print a dozen each."""
+MAX_ENGINES = 1024
+"""Engines told apart: the largest deployments have some hundred."""
 MAX_NOTED = 20
 """Unrecognised lines that a report shows; more are counted."""
 
@@ -133,6 +137,9 @@ class StartState:
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 
+    figures: int = 0
+    overfull: bool = False
+    """Whether more was told than is kept: the smallest figure may be among what was left out."""
     of_vllm: bool = False
     """Whether any line was one that only a vLLM prints."""
     stripped: bool = True
@@ -158,6 +165,12 @@ class StartState:
     def shows_beginning(self) -> bool:
         """Whether a server or an engine of it has announced itself: an excerpt may begin anywhere."""
         return bool(self.announced) or self.banner_line is not None
+
+    def has_room(self) -> bool:
+        """Whether what another event adds is kept; no server tells so much that it is not."""
+        self.figures += 1
+        self.overfull |= self.figures > MAX_FIGURES or len(self.engines) > MAX_ENGINES
+        return not self.overfull
 
     def find_unready(self) -> None:
         """Engines alone had made it ready, and now a server shows: that one decides when it is."""

@@ -10,10 +10,10 @@ import re
 from datetime import datetime, timedelta
 
 _STAMP = rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)"
-_LINE = re.compile(rb"(?:" + _STAMP + rb" (.*\n)|.*\n)")
+_LINE = re.compile(rb"(?:" + _STAMP + rb" (.*+\n)|.*+\n)")
 _HEAD = re.compile(rb"(" + _STAMP + rb") ")
 _STAMPS = re.compile(rb"^" + _STAMP, re.MULTILINE)
-_PARTS = re.compile(r"([^.Z+]{19})(?:\.(\d+))?(.*)")
+_PARTS = re.compile(r"([^.Z+]{19})(?:\.(\d++))?+(.*+)")
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 LONGEST_HELD_BYTES = 1024 * 1024
