@@ -185,7 +185,7 @@ def is_believed(state: StartState, event: Event) -> bool:
         return False
     if late:
         return origin.trust is Trust.RECORD
-    if origin.pid is not None:
+    if origin.pid is not None and state.pids:
         return origin.pid in state.pids and origin.trust is Trust.RECORD
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
 

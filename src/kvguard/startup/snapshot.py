@@ -286,8 +286,9 @@ def _data_parallel_size(state: StartState) -> int | None:
         return max(banner, len(state.engines)) if state.arguments.get("data_parallel_rank") is None else banner
     if state.arguments_seen:
         return max(len(state.engines), 1)  # the line lists what differs from its default
-    group = (state.count("tensor_parallel_size") or 1) * (state.count("pipeline_parallel_size") or 1)
-    if state.world_size is not None and state.world_size % group == 0:
+    tensor = 1 if state.world_size == 1 else state.count("tensor_parallel_size")
+    group = (tensor or 0) * (state.count("pipeline_parallel_size") or 1)
+    if state.world_size is not None and group and state.world_size % group == 0:
         return state.world_size // group
     return len(state.engines) if len(state.engines) > 1 else None
 

@@ -62,6 +62,14 @@ ENGINES: tuple[LineFormat, ...] = (
         "entrypoints/openai/api_server.py (V0), v1/engine/core.py (early V1)",
     ),
     _gives_up(
+        "process-fatal-signal",
+        "ot fatal signal from worker processes, shutting down.",
+        r"(?:MulitprocExecutor g|MultiprocExecutor g|G)ot fatal signal from worker processes, shutting down\. See stack trace "
+        r"above for root cause issue\.",
+        ("0.7.0-0.8.5.post1",),
+        "v1/executor/multiproc_executor.py, v1/engine/core_client.py",
+    ),
+    _gives_up(
         "process-engine-fatal",
         "EngineCore encountered a fatal error.",
         r"EngineCore encountered a fatal error\.",
