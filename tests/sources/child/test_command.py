@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kvguard.errors import SourceError
+from kvguard.sources.child import command
 from kvguard.sources.child.command import ChildSource
 from kvguard.sources.source import Chunk, SourceEvent, State
 from kvguard.sources.wait import wait
@@ -166,6 +167,27 @@ def test_the_grace_is_counted_in_the_time_of_the_polls(start: Start) -> None:
     while child.status.state is not State.ENDED:
         child.poll(230.0)
     assert child.exit_status == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("again_after, status", [(0.0, 128 + signal.SIGKILL), (1000.0, None)])
+def test_who_asks_again_means_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch, again_after: float, status: int | None
+) -> None:
+    """A second ^C of somebody who waits; not the second of two signals that `timeout` sends at once."""
+    monkeypatch.setattr(command, "AGAIN_S", again_after)
+    child = start("sh", "-c", "trap '' TERM INT; echo ready; while :; do sleep 1000; done")
+    said = b""
+    while b"ready" not in said:
+        said += heard(list(child.poll(100.0)))
+    child.send(signal.SIGINT)
+    child.send(signal.SIGTERM)
+    for _ in range(100):
+        child.poll(100.0)
+        wait(child, 0.01, 100.0)
+        if child.exit_status is not None:
+            break
+    assert child.exit_status == status
+    monkeypatch.setattr(command, "AGAIN_S", 0.0)  # what is left need not be waited for
 
 
 def test_a_slow_reader_of_ours_slows_the_command_and_loses_nothing(start: Start, outputs: list[Path]) -> None:

@@ -15,6 +15,8 @@ from kvguard.sources.wait import wait
 
 GRACE_S = 30.0
 """From the request to end until everything is killed: what Kubernetes gives a container."""
+AGAIN_S = 1.0
+"""Who asks again after this long means it; sooner it is one wish that came twice (`timeout` sends two)."""
 LEFTOVER_GRACE_S = 5.0
 """The same for processes that the command left behind."""
 _LOOK_S = 0.05  # how often those who are to end are looked at
@@ -40,7 +42,8 @@ class ChildSource:
         self._what = PurePath(command[0]).name  # not its arguments: they may hold keys
         self._record = Record(f"run:{self._what}")
         self._grace_seconds = grace_seconds
-        self._ending = False
+        self._asked_at: float | None = None
+        self._insisted = False
         self._kill_at: float | None = None
         self._busy = True
         pipes = [os.pipe(), os.pipe()]
@@ -60,8 +63,11 @@ class ChildSource:
         self._watch()
 
     def send(self, number: int) -> None:
-        """Hand a signal on to the command; one that asks it to end starts the time until it is killed."""
-        self._ending |= number in (signal.SIGTERM, signal.SIGINT)
+        """Hand a signal on to the command; one that asks it to end starts the time until it is killed, or ends it."""
+        if number in (signal.SIGTERM, signal.SIGINT):
+            now = time.monotonic()
+            self._asked_at = now if self._asked_at is None else self._asked_at
+            self._insisted |= now - self._asked_at >= AGAIN_S
         self._family.send(number)
 
     def end(self) -> None:
@@ -131,7 +137,9 @@ class ChildSource:
                 self._family.send_all(signal.SIGTERM)
         if self.exit_status is not None and self._family.is_gone():
             return True
-        if self._ending and self._kill_at is None:
+        if self._insisted:
+            self._kill_at = now
+        elif self._asked_at is not None and self._kill_at is None:
             self._kill_at = now + self._grace_seconds
         if self._kill_at is not None and now >= self._kill_at:
             self._family.send_all(signal.SIGKILL)
@@ -139,7 +147,7 @@ class ChildSource:
 
     def _is_passed_on(self, now: float) -> bool:
         """Whether our readers took everything; who asked us to end is not kept waiting for them."""
-        overdue = self._ending and self._kill_at is not None and now >= self._kill_at
+        overdue = self._asked_at is not None and self._kill_at is not None and now >= self._kill_at
         return overdue or not any(output.stuck for output in self._outputs)
 
     def _watch(self) -> None:
