@@ -23,6 +23,8 @@ IN_USE = (
     rf"Current (?:kv|KV) cache memory(?: in use is|:) (?:(?P<kv_cache_gib>{NUMBER}) GiB|"
     rf"(?P<kv_cache_exact_bytes>{COUNT}) bytes)\."
 )
+ADVICE = rf"(?: (?:{SUGGESTIONS}{IN_USE}|Replace gpu_memory_utilization.++))?"
+"""What stands behind the parts; a page may have cut it."""
 UTILIZATIONS = (
     rf"The current --gpu-memory-utilization=(?P<utilization_rounded>{NUMBER}) is equivalent to "
     rf"--gpu-memory-utilization=(?P<equivalent_utilization_rounded>{NUMBER}) without CUDA graph memory profiling\."
@@ -92,7 +94,7 @@ ROWS: tuple[LineFormat, ...] = (
         literal=" on startup. Desired GPU memory utilization is ",
         pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<weights_gib>{NUMBER}) GiB for weight, "
         rf"(?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, "
-        rf"and (?P<cuda_graphs_gib>{NUMBER}) GiB for CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
+        rf"and (?P<cuda_graphs_gib>{NUMBER}) GiB for CUDAGraph memory\.{ADVICE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.10.2-0.26.0",),
@@ -112,7 +114,7 @@ ROWS: tuple[LineFormat, ...] = (
         literal=" on startup. Desired GPU memory utilization is ",
         pattern=rf"{FREE_ON_DEVICE}Actual usage is (?P<consumed_gib>{NUMBER}) GiB for consumed memory \(weights \+ "
         rf"non-torch\), (?P<activation_peak_gib>{NUMBER}) GiB for peak activation, and (?P<cuda_graphs_gib>{NUMBER}) GiB for "
-        rf"CUDAGraph memory\. {SUGGESTIONS}{IN_USE}",
+        rf"CUDAGraph memory\.{ADVICE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.27.0-0.33.0",),
@@ -123,7 +125,7 @@ ROWS: tuple[LineFormat, ...] = (
         literal=" on startup. Desired GPU memory utilization is ",
         pattern=rf"{FREE_ON_DEVICE}Actual usage: (?P<weights_gib>{NUMBER}) GiB for weights, "
         rf"(?P<activation_peak_gib>{NUMBER}) GiB for peak activation, (?P<non_torch_gib>{NUMBER}) GiB for non-torch memory, "
-        rf"(?P<cuda_graphs_gib>{NUMBER}) GiB for NPU graph memory\. {SUGGESTIONS}{IN_USE}",
+        rf"(?P<cuda_graphs_gib>{NUMBER}) GiB for NPU graph memory\.{ADVICE}",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("vllm-ascend 0.19.1-0.30.0",),
