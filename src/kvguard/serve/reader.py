@@ -8,11 +8,15 @@ import os
 import select
 import sys
 import threading
+import time
 
 from kvguard.serve.sidecar import Sidecar
 from kvguard.serve.snapshot import Snapshot
 
 SWITCH_S = 0.0005
+BREATH_S = 0.0002
+"""Between two pieces of a log that grows. A thread that never rests is stopped by the kernel sooner or later, with the
+interpreter's lock in its hand; no probe is answered until it runs again."""
 LONGEST_WAIT_S = 1.0
 """Between two looks at the SLO file and the clock."""
 
@@ -54,6 +58,8 @@ class Reader:
 
     def _wait(self, seconds: float) -> bool:
         """Sleep until a turn is of use; whether it is time to stop."""
+        if seconds <= 0:
+            time.sleep(BREATH_S)
         waiting = select.poll()
         waiting.register(self._bell, select.POLLIN)
         descriptor = self._sidecar.source.fileno() if seconds > 0 else None
