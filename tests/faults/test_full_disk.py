@@ -147,8 +147,7 @@ class TestAroundACommand:
         running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRON)
         assert running.stderr is not None
         said = running.stderr.readline().decode()
-        assert said.startswith("kvguard: /dev/full: cannot be written (no space left on device)")
-        assert said.endswith("; the command goes on\n")
+        assert said == "kvguard: /dev/full: cannot be written (no space left on device): name another file\n"
         assert running.poll() is None
         running.send_signal(signal.SIGTERM)
         assert running.wait(timeout=30) == 143

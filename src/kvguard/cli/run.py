@@ -41,17 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
     slo, table = slo_from(arguments), table_from(arguments)
     progress = Progress(arguments.quiet, last_ready(arguments.record))
 
-    def tell(verdict: Verdict, otherwise: str = "; the command goes on") -> None:
+    def tell(verdict: Verdict) -> None:
         try:
             answer(verdict, places, arguments.record, page=sys.stderr)
         except (UserError, BrokenPipeError) as error:  # nobody asked us to end a server because a disk is full
-            say(f"kvguard: {error}{otherwise}")
+            say(f"kvguard: {error}")
 
     if gate is None:
         return attend(arguments.words, slo, progress, formats=table, on_answer=tell).status_of_command
     asked = replace(slo, require_ready=True) if gate is Until.READY else slo
     ended = attend(arguments.words, asked, progress, formats=table, gate=gate, timeout=arguments.timeout)
     if ended.signalled is not None:
-        tell(ended.verdict, otherwise="")  # a terminal that hung up takes no report, and asked us to end all the same
+        tell(ended.verdict)  # a terminal that hung up takes no report, and asked us to end all the same
         return 128 + ended.signalled
     return answer(ended.verdict, places, arguments.record, arguments.timeout if ended.timed_out else None, sys.stderr)

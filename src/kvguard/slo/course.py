@@ -89,7 +89,8 @@ def _require_ready(report: CapacityReport) -> CheckResult:
     start = report.start
     phase = Phase.NONE if start is None else start.phase
     ended = early_end(report)
-    outcome, reason = _READINESS.get(phase) or (ended or (Outcome.UNKNOWN, "the server is not ready yet"))[:2]
+    not_ready = ended[:2] if ended else (Outcome.UNKNOWN, "the server is not ready yet")
+    outcome, reason = _READINESS.get(phase, not_ready)
     return CheckResult(
         objective="require_ready",
         unit="",

@@ -127,7 +127,7 @@ def test_without_the_guardian_the_kernel_still_tells_the_command(start: Start, l
     [guardian] = [
         process.pid
         for process in descendants(runner.pid)
-        if b"guardian" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        if b"guardian.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     ]
     os.kill(guardian, signal.SIGKILL)
     runner.kill()

@@ -69,6 +69,8 @@ class ChildSource:
             self._asked_at = now if self._asked_at is None else self._asked_at
             self._insisted |= now - self._asked_at >= AGAIN_S
         self._family.send(number)
+        if self._asked_at is not None:
+            self._family.wake()
 
     def end(self) -> None:
         """Ask the command to end; whatever of it is left after the grace is killed."""

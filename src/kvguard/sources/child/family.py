@@ -70,6 +70,11 @@ class Family:
             elif self._process.returncode is None:
                 os.kill(self.pid, number)
 
+    def wake(self) -> None:
+        """Let those go on who are stopped, so that they can take what they were sent, as systemd does."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGCONT)
+
     def send_all(self, number: int) -> None:
         """Give everybody a signal who is left, and wake those who are stopped, so that they can take it."""
         with suppress(ProcessLookupError, PermissionError):
