@@ -121,6 +121,23 @@ def test_nobody_is_told_to_send_other_requests_or_to_buy_a_hall() -> None:
     assert levers["--data-parallel-size"].value == "2"
 
 
+def test_a_cache_of_fixed_bytes_gets_nothing_from_lighter_weights() -> None:
+    levers = by_flag(suggest(replace(CARD, fixed="bytes"), Target(3.0)))
+
+    assert not {"--quantization", "--gpu-memory-utilization", "--enforce-eager"} & set(levers)
+    assert levers["--kv-cache-memory-bytes"].value == str(6 * GIB)
+    assert levers["--kv-cache-memory-bytes"].gives == EXACT(3.0)
+    assert levers["--tensor-parallel-size"].gives == Interval(2.0, 4.0)  # the heads are split, no byte is gained
+
+
+def test_blocks_that_an_option_fixes_stay_as_many_whatever_they_hold() -> None:
+    levers = by_flag(suggest(replace(CARD, fixed="blocks", unfixed_factor=4.0), Target(3.0)))
+
+    assert not {"--kv-cache-dtype", "--quantization", "--tensor-parallel-size"} & set(levers)
+    assert levers["drop --num-gpu-blocks-override"].gives == EXACT(8.0)
+    assert by_flag(suggest(replace(CARD, fixed="blocks"), Target(3.0)))["drop --num-gpu-blocks-override"].gives is None
+
+
 def test_those_that_meet_come_first_and_the_cheaper_before_the_dearer() -> None:
     meeting = [lever for lever in suggest(CARD, Target(2.2)) if lever.meets]
 

@@ -190,6 +190,16 @@ def test_requests_that_waited_end_with_what_would_hold_them() -> None:
     assert check.levers[0].low == pytest.approx(10.64, abs=0.01)
 
 
+def test_an_override_that_fixes_the_blocks_is_dropped_first() -> None:
+    run = Path("fixtures/logs/runs/vllm-0.13.0-cpu-blocks-override-load/server.log")
+    guard = Guard(slo(concurrent_requests=30, workload=Workload(500, 100)))
+    guard.feed(run.read_bytes())
+    guard.end()
+    check = the_check(guard.verdict)
+    assert check.remedy == "drop --num-gpu-blocks-override meets it: 1,638.20 requests of 600 tokens"
+    assert "--kv-cache-dtype" not in {lever.flag for lever in check.levers}  # 100 blocks are 100 blocks
+
+
 @pytest.mark.parametrize(
     "model, quantised",
     [

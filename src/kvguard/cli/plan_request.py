@@ -204,6 +204,7 @@ def facts_of(
         weights = budget.weights.bytes
     return Facts(
         kv_cache_bytes=_tightest(plan),
+        fixed="blocks" if plan.pool.override is not None else None,
         concurrency=None if low is None or plan.high is None else _concurrency(plan),
         max_model_len=serving.max_model_len,
         total_bytes=None if budget is None or budget.total is None else budget.total.bytes,

@@ -1,7 +1,8 @@
 """The changes that can be made to a deployment, each with its flag as vLLM spells it, its value and its price."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor
+from types import MappingProxyType
 
 from kvguard.kvcache import load_changes
 from kvguard.kvcache.layers import LayerKind
@@ -18,7 +19,7 @@ from kvguard.kvcache.levers import (
     with_options,
 )
 from kvguard.slotted import replace
-from kvguard.units import Interval, format_bytes
+from kvguard.units import MIB, Interval, format_bytes
 
 MOST_UTILIZATION = 0.95
 """Beyond this share nothing is proposed unless the log shows that more of the card is free."""
@@ -40,7 +41,8 @@ def suggest(facts: Facts, target: Target, others: Sequence[Facts] = ()) -> tuple
     """
     question = Question((facts, *others), target)
     builders = _FOR_WORKLOAD if target.of_workload else _FOR_LENGTH
-    found = [change for build in (*builders, *_FOR_ANY) if (change := build(question)) is not None]
+    possible = (*builders, *_FOR_ANY[facts.fixed])
+    found = [change for build in possible if (change := build(question)) is not None]
     return rank_levers(question, found)
 
 
@@ -116,6 +118,39 @@ def _graphs(question: Question) -> Change | None:
     return Change("--enforce-eager", "", price, 11, lambda known: _more_bytes(known, graphs), remark=remark)
 
 
+def _measured_blocks(question: Question) -> Change | None:
+    """Without the option that fixes the blocks there are as many as were measured."""
+    times = question.facts.unfixed_factor
+    flag, price = "drop --num-gpu-blocks-override", "none: the cache is measured again"
+    if times is None:
+        return direction(flag, "", price)
+
+    def apply(known: Facts) -> Facts:
+        bytes_now = known.kv_cache_bytes
+        if known.read is None or bytes_now is None:
+            return known
+        return replace(known, kv_cache_bytes=Interval(bytes_now.low * times, bytes_now.high * times))
+
+    return Change(flag, "", price, 0, apply, Interval(times, times))
+
+
+def _larger_cache(question: Question) -> Change | None:
+    """The smallest cache that is enough, where an option sets its bytes."""
+    bytes_now = question.facts.kv_cache_bytes
+    flag, price = "--kv-cache-memory-bytes", "less of the card left, and nothing is measured"
+    if bytes_now is None or bytes_now.low <= 0:
+        return direction(flag, "more, as far as the card is free", price)
+
+    def at(percent: int) -> Callable[[Facts], Facts]:
+        return lambda known: _more_bytes(known, Interval.exact(int(bytes_now.high * (percent / 100 - 1))))
+
+    enough = next((percent for percent in range(105, 405, 5) if question.met_with(at(percent))), None)
+    if enough is None:
+        return direction(flag, "more, as far as the card is free", price)
+    value = ceil(bytes_now.high * enough / 100 / MIB) * MIB
+    return Change(flag, str(value), price, 4, at(enough), remark="as far as the card is free")
+
+
 def _eight_bit_weights(question: Question) -> Change | None:
     facts = question.facts
     weights = facts.weights_bytes
@@ -172,7 +207,8 @@ def _more_cards(question: Question) -> Change | None:
         return direction("--tensor-parallel-size", str(tp * 2), "twice the cards", remark)
 
     def at(times: int) -> Change:
-        gained = Interval(int(weights.low * (1 - 1 / times)), int(weights.high * (1 - 1 / times)))
+        share = 0.0 if facts.fixed else 1 - 1 / times  # of the weights' memory that the cache gets
+        gained = Interval(int(weights.low * share), int(weights.high * share))
 
         def apply(known: Facts) -> Facts:
             return _more_bytes(with_options(known, tensor_parallel_size=tp * times), gained)
@@ -233,15 +269,22 @@ _FOR_WORKLOAD: tuple[_Builder, ...] = (
     load_changes.fewer_tokens,
     _more_engines,
 )
-_FOR_ANY: tuple[_Builder, ...] = (
-    load_changes.one_state_less,
-    _smaller_steps,
-    _fewer_sequences,
-    _utilization,
-    _graphs,
-    _fp8_cache,
-    _split_tokens,
-    _eight_bit_weights,
-    _lighter_weights,
-    _more_cards,
+_BY_LAYOUT: tuple[_Builder, ...] = (load_changes.one_state_less, _split_tokens)
+_FOR_ANY: Mapping[str | None, tuple[_Builder, ...]] = MappingProxyType(
+    {
+        None: (
+            *_BY_LAYOUT,
+            _smaller_steps,
+            _fewer_sequences,
+            _utilization,
+            _graphs,
+            _fp8_cache,
+            _eight_bit_weights,
+            _lighter_weights,
+            _more_cards,
+        ),
+        "bytes": (*_BY_LAYOUT, _larger_cache, _fp8_cache, _more_cards),
+        "blocks": (*_BY_LAYOUT, _measured_blocks),
+    }
 )
+"""What enlarges the pool, by what an option has fixed of it: memory that is given back goes nowhere then."""

@@ -37,6 +37,10 @@ class Facts:
     """
 
     kv_cache_bytes: Interval | None = None
+    fixed: str | None = None
+    """What an option sets, whatever memory there is: "blocks" or "bytes"."""
+    unfixed_factor: float | None = None
+    """How many times the blocks would be there without the option; None where that is not known."""
     concurrency: Interval | None = None
     max_model_len: int | None = None
     max_num_seqs: int | None = None

@@ -56,6 +56,8 @@ def readings_of(start: Start, pools: Pools | None, workload: Workload | None) ->
 def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Facts:
     return Facts(
         kv_cache_bytes=_kv_cache(start, engine),
+        fixed=_fixed(start, engine),
+        unfixed_factor=_unfixed(engine),
         concurrency=_concurrency(start, engine),
         max_model_len=engine.max_model_len or start.max_model_len or _refused_length(start),
         max_num_seqs=start.max_num_seqs,
@@ -79,6 +81,18 @@ def assumed_by(flags: Iterable[str], start: Start) -> tuple[str, ...]:
     """What a lever of these flags takes to be 16-bit now, since the log does not say."""
     found = (_TAKEN_AS_16_BIT[flag] for flag in flags if flag in _TAKEN_AS_16_BIT)
     return tuple(what for what, silent in found if silent(start))
+
+
+def _fixed(start: Start, engine: Capacity) -> str | None:
+    """What an option sets of the pool, so that no memory given back enlarges it."""
+    if engine.profiled_gpu_blocks is not None:
+        return "blocks"
+    return "bytes" if start.kv_cache_basis == "declared" else None
+
+
+def _unfixed(engine: Capacity) -> float | None:
+    profiled, forced = engine.profiled_gpu_blocks, engine.gpu_blocks
+    return profiled / forced if profiled and forced else None
 
 
 def _weakest(pools: Pools, engine: Capacity) -> Capacity:

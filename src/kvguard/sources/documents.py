@@ -72,7 +72,15 @@ def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
         known = named_config(name)
         if known is not None:
             return known.whole
+        if "/" not in name and not name.endswith(".json"):
+            raise SourceError(f"{name}: no such file, and no model known by that name (known are {_known()}, …)")
     return read_json(path / "config.json" if path.is_dir() else path)
+
+
+def _known() -> str:
+    from kvguard.kvcache.models import MODELS
+
+    return ", ".join(list(MODELS)[:3])
 
 
 def read_baseline(name: str, folder: Path) -> "Baseline":

@@ -76,6 +76,8 @@ class Capacity:
     rounding: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """± of a printed figure in its own unit, by field name."""
     derived: Mapping[str, Derived] = field(default_factory=lambda: MappingProxyType({}))
+    profiled_gpu_blocks: int | None = None
+    """What would be there without num_gpu_blocks_override; `None` where no option fixes the blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ def _engine(state: StartState, index: int, lines: dict[str, int]) -> Capacity:
         kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
         kv_cache_tokens=tokens.value if tokens is not None else None,
         gpu_blocks=blocks.value if blocks is not None else None,
+        profiled_gpu_blocks=None if engine.override is None else engine.override.value[0],
         cpu_blocks=engine.cpu_blocks,
         max_model_len=_length_of(engine) or state.count("max_model_len"),
         max_concurrency=concurrency.value.value if concurrency is not None else None,
