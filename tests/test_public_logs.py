@@ -1,6 +1,7 @@
 """Excerpts of public logs (issues, notes, pages) against what a reader sees in them: every fact, and no other."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,19 @@ PLACES = frozenset({"index", "began", "first_line", "last_line", "source", "line
 """Where a fact stands and how it was derived: not what it says."""
 
 
-def reported(name: str) -> dict[str, Any]:
+PASTES: dict[str, Callable[[str], str]] = {
+    "quoted": lambda line: f"> {line}",
+    "indented": lambda line: f"    {line}",
+    "from Windows": lambda line: f"{line}\r",
+}
+"""What a paste may do to every line of an excerpt."""
+
+
+def reported(name: str, pasted: Callable[[str], str] = str) -> dict[str, Any]:
     """The whole report of an excerpt, without places and what is unknown; sizes in GiB, as vLLM prints them."""
+    text = (PUBLIC / f"{name}.log").read_text(encoding="utf-8")
     guard = Guard(source=name)
-    guard.feed((PUBLIC / f"{name}.log").read_bytes())
+    guard.feed("\n".join(map(pasted, text.split("\n"))).encode())
     guard.end()
     document = report_document(guard.report)
     start = document["start"]
@@ -51,3 +61,10 @@ def test_every_fact_that_the_text_tells_is_reported_and_nothing_else(name: str) 
     told = json.loads((PUBLIC / f"{name}.json").read_text(encoding="utf-8"))["facts"]
 
     assert reported(name) == told
+
+
+@pytest.mark.parametrize("pasted", PASTES.values(), ids=PASTES)
+def test_how_it_is_pasted_changes_no_fact(pasted: Callable[[str], str]) -> None:
+    changed = [name for name in NAMES if reported(name, pasted) != reported(name)]
+
+    assert changed == []

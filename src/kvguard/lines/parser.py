@@ -6,8 +6,8 @@ Input never raises; what is skipped is counted. A log that interleaves several c
 
 from collections.abc import Iterator
 
-from kvguard.events import Event, Trust
-from kvguard.lines import records
+from kvguard.events import Event, Origin, Trust
+from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.framing import LineFramer
@@ -132,7 +132,7 @@ class StartupLogParser:
         name = head.container
         if name not in self._readers and name is not None:
             known = not self._one_container and len(self._readers) < MAX_CONTAINERS
-            name = name if known and _is_record(head) else self._current
+            name = name if known and self._is_servers(head) else self._current
         elif name is None and self._current is None and not self._one_container and _is_record(head):
             self._one_container = True
         if name is None:
@@ -148,6 +148,11 @@ class StartupLogParser:
         name = next((name for name in names if head.message.startswith(f"{name} ")), None)
         return head if name is None else envelope(head.message[len(name) + 1 :])._replace(container=name)
 
+    def _is_servers(self, head: Head) -> bool:
+        """Whether a record follows, or a message that a format describes: only then is it a container that is named."""
+        text = head.message.strip()
+        return _is_record(head) or self._table.tell((text, *annotations.readings(text)), Origin(line=0)) is not None
+
     def _reader(self, container: str | None) -> RecordReader:
         reader = self._readers.get(container)
         if reader is None:
@@ -156,5 +161,5 @@ class StartupLogParser:
 
 
 def _is_record(head: Head) -> bool:
-    """Whether a logger's prefix follows: only then does what stands before it name a container."""
+    """Whether a logger's prefix follows."""
     return strip(head.message, head).trust is not Trust.RAW

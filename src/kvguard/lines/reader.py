@@ -232,6 +232,8 @@ class RecordReader:
             yield from self._message(inner.message, inner, self._origin(number, inner), NEVER_WRAPPED)
 
     def _message(self, message: str, head: Head, origin: Origin, width: Width) -> Iterator[Event]:
+        if not message.strip() and head.trust is Trust.RAW:
+            return  # a blank line between the lines of a message ends none, and is no rest of one
         candidates = (message.strip(), *head.others)
         if not self.serving:
             candidates += tuple(reading for text in candidates for reading in annotations.readings(text))
