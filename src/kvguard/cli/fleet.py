@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kvguard.render.fleet_table import Replica
     from kvguard.sources.prometheus_query import Sample
 
+_OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 FORMS = ("text", "json")
 UNEVEN = 0.9
 """Below this share of its peers' median a replica is odd, as in the alert KvguardFleetUneven."""
@@ -95,7 +96,7 @@ def _replica(name: str, samples: "Iterable[Sample]") -> "Replica":
         if metric == "vllm_info":
             info = sample.labels
         elif metric == "verdict" and sample.value == 1:
-            outcome = Outcome(sample.labels["kvguard_verdict"])
+            outcome = _OUTCOMES.get(sample.labels.get("kvguard_verdict", ""), Outcome.UNKNOWN)
         elif metric == "warning" and sample.labels.get("code") in TOLD_WARNINGS:
             warnings.append(TOLD_WARNINGS[sample.labels["code"]])
         else:

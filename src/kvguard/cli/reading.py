@@ -1,6 +1,7 @@
 """Logs to guards, read to their end at once."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from kvguard.errors import ConfigError
 from kvguard.guard import Guard, judge
@@ -16,7 +17,7 @@ def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] =
 
     Raises:
         SourceError: a log cannot be read.
-        ConfigError: stdin is named twice.
+        ConfigError: a log is named twice.
     """
     only_once(names)
     guards = [Guard(slo, name, formats) for name in names]
@@ -33,10 +34,25 @@ def joined(guards: Sequence[Guard], slo: Slo, now: float | None = None) -> Verdi
 
 
 def only_once(names: Sequence[str]) -> None:
-    """Hold a command line to naming stdin once.
+    """Hold a command line to naming each log once: a node that counts twice holds twice as much.
 
     Raises:
-        ConfigError: it is named twice.
+        ConfigError: stdin, or a file by whatever names, is named twice.
     """
     if list(names).count(STDIN) > 1:
         raise ConfigError("-: stdin can be one log only: name the others as files")
+    named: dict[object, str] = {}
+    for name in names:
+        file = _file(name)
+        if file in named:
+            raise ConfigError(f"{name}: the same log as {named[file]}: name the log of each node once")
+        named[file] = name
+
+
+def _file(name: str) -> object:
+    """What a name leads to; a file that is not there yet is known by its name alone."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return name
+    return found.st_dev, found.st_ino

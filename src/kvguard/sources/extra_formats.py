@@ -82,6 +82,8 @@ def _parsed(path: Path) -> _File:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path}: {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{path}: neither YAML nor JSON: a number too long, or nested too deeply") from None
 
 
 def _row(row: _Row, path: Path) -> LineFormat:

@@ -30,6 +30,7 @@ GAUGES: Mapping[str, str] = {
 _LENGTH = "kvguard_max_model_len_tokens"
 _INFO = "kvguard_vllm_info"
 _INFO_OPTIONS = ("model", "kv_cache_dtype", "dtype", "quantization")
+_SIZE = re.compile(r"[0-9]{1,9}")
 _INFO_SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
 _RANGE = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
@@ -161,7 +162,10 @@ def _options(query: Query, infos: Sequence[Sample], lengths: Sequence[float]) ->
             )
         if len(values) == 1:
             value = values.pop()
-            found[name] = int(value) if name in _INFO_SIZES else value
+            if name not in _INFO_SIZES:
+                found[name] = value
+            elif _SIZE.fullmatch(value):  # somebody else's exporter may write anything there
+                found[name] = int(value)
     return found
 
 

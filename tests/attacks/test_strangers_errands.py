@@ -1,0 +1,54 @@
+"""What somebody tried who had read only the documentation: pass a bad server, fail a good one, end the program."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kvguard.cli import main
+from kvguard.cli.exit_status import MET, MISSED, USAGE
+from tests.attacks.strangers import RUNS
+
+LOG = RUNS / "vllm-0.32.0-cpu-base" / "server.log"
+"""One engine of 256 requests."""
+
+
+@pytest.fixture
+def other_name(tmp_path: Path) -> Path:
+    link = tmp_path / "current.log"
+    link.symlink_to(LOG)
+    return link
+
+
+def test_a_node_does_not_count_twice(other_name: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two nodes of 256 requests would meet 500; a glob over a folder with `current.log` in it names one log twice."""
+    for names in ([str(LOG), str(LOG)], [str(LOG), str(other_name)], [str(LOG), os.path.relpath(LOG)]):
+        assert main(["check", *names, "--min-total-concurrency", "500"]) == USAGE
+        assert "the same log as" in capsys.readouterr().err
+
+
+def test_copies_are_nodes_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(LOG.read_bytes())
+
+    assert main(["check", str(LOG), str(tmp_path / "a.log"), "--min-total-concurrency", "500", "-q"]) == MET
+
+
+@pytest.mark.parametrize("target", ["nan", "inf", "-1", "1e999", "9" * 400, "", "0x10", "２.５.1"])
+def test_no_target_is_met_by_being_no_number(target: str) -> None:
+    assert main(["check", str(LOG), f"--min-concurrency={target}", "-q"]) in (USAGE, MISSED)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "formats: [" + "9" * 5000 + "]",
+        "a: &a [x, x]\nb: &b [*a, *a]\nformats: *b",
+        "formats: " + "[" * 3000 + "]" * 3000,
+        "\x00",
+    ],
+)
+def test_no_file_of_formats_ends_the_program(written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "formats.yaml").write_text(written)
+
+    assert main(["check", str(LOG), "--formats", str(tmp_path / "formats.yaml"), "-q"]) == USAGE
+    assert capsys.readouterr().err.count("\n") == 1
