@@ -52,8 +52,10 @@ def read_json(path: Path) -> Mapping[str, object]:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{path}: not JSON: a number too long, or nested too deeply") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not JSON: nested too deeply") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise ConfigError(f"{path}: not JSON: a number too long") from None
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: a JSON object belongs here")
     return document
