@@ -82,6 +82,20 @@ class TestStderr:
         assert json.loads(done.stdout)["verdict"]["outcome"] == "pass"
 
 
+class TestStdin:
+    @pytest.mark.parametrize(
+        "words",
+        [["check", "-"], ["check", "-", "--until", "ready"], ["inspect", "-"], ["slo", "check", "-"], ["plan", "-"]],
+        ids=" ".join,
+    )
+    def test_closed_it_is_told_and_not_taken_for_an_empty_one(self, words: list[str]) -> None:
+        done = ran(words, stdin=None, preexec_fn=lambda: os.close(0))
+
+        *_, last = done.stderr.decode().splitlines()
+        assert done.returncode == 2
+        assert last.startswith("kvguard: stdin: cannot be read (")
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         "flags",

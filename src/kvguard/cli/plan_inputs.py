@@ -2,9 +2,9 @@
 
 import json
 import struct
-import sys
 from pathlib import Path
 
+from kvguard.cli.standard_streams import take
 from kvguard.errors import ConfigError, SourceError
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
 from kvguard.kvcache.models import MODELS, named_config
@@ -30,7 +30,7 @@ def read_model_input(argument: str) -> ModelInput:
         SourceError: it cannot be read.
     """
     if argument == "-":
-        return ModelInput(parse_model_config(sys.stdin.read(), "stdin"), "stdin", None)
+        return ModelInput(parse_model_config(take(), "stdin"), "stdin", None)
     path = Path(argument)
     if path.is_dir():
         text = _read(path / "config.json")

@@ -2,11 +2,10 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from kvguard.cli import exit_status
-from kvguard.cli.standard_streams import LONGEST_SAID, put
+from kvguard.cli.standard_streams import LONGEST_SAID, put, take
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +33,7 @@ def _check(files: list[str]) -> int:
 
     status = exit_status.MET
     for name in files:
-        text = sys.stdin.read() if name == "-" else read_text(Path(name), LARGEST_SLO)
+        text = take() if name == "-" else read_text(Path(name), LARGEST_SLO)
         mistakes = mistakes_of(text, name) or missing_files(text, name)
         for mistake in mistakes:
             put(f"{shown(mistake, LONGEST_SAID)}\n")

@@ -1,4 +1,4 @@
-"""Our own stdout and stderr, which whoever started us may have closed, left, or sent to a full disk."""
+"""Our own stdin, stdout and stderr, which whoever started us may have closed, left, or sent to a full disk."""
 
 import io
 import os
@@ -10,18 +10,35 @@ TYPE_CHECKING = False  # typing's own would load typing, which `kvguard --versio
 if TYPE_CHECKING:
     from typing import TextIO
 
+_STREAMS = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDWR), ("stderr", "w", os.O_RDWR))
 LONGEST_SAID = 2000
 """Characters of one line: an error may list every key that there is."""
 
 
 def stand_in_for_closed() -> None:
-    """Let what is closed swallow all: the next file that is opened would get its number, and every page with it."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    """Let what is closed swallow all: the next file that is opened would get its number, and every page with it.
+
+    A closed stdin is one that cannot be read, and no empty one.
+    """
+    for number, (name, mode, access) in enumerate(_STREAMS):
         try:
             os.fstat(number)
         except OSError:
-            setattr(sys, name, _nowhere("r" if name == "stdin" else "w"))  # the lowest number that is free: this one
+            setattr(sys, name, _nowhere(mode, access))  # the lowest number that is free: this one
             os.set_inheritable(number, True)
+
+
+def take() -> str:
+    """All that stands at stdin.
+
+    Raises:
+        SourceError: it is closed, or no text.
+    """
+    try:
+        return sys.stdin.read()
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "not a text"
+        raise SourceError(f"stdin: cannot be read ({reason.lower()})") from None
 
 
 def say(line: str) -> None:
@@ -60,8 +77,8 @@ def put(text: str, stream: "TextIO | None" = None) -> None:
 def _forget(stream: "TextIO") -> None:
     """What it still holds back would be tried again at the interpreter's end, which then changes the exit status."""
     name = "stderr" if stream is sys.stderr else "stdout"
-    setattr(sys, name, _nowhere("w"))
+    setattr(sys, name, _nowhere("w", os.O_RDWR))
 
 
-def _nowhere(mode: str) -> "TextIO":
-    return io.TextIOWrapper(os.fdopen(os.open(os.devnull, os.O_RDWR), f"{mode}b"), encoding="utf-8")
+def _nowhere(mode: str, access: int) -> "TextIO":
+    return io.TextIOWrapper(os.fdopen(os.open(os.devnull, access), f"{mode}b"), encoding="utf-8")

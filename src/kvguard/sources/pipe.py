@@ -1,5 +1,7 @@
 """Bytes that somebody pipes in: stdin or a named pipe, until the last writer closes it."""
 
+import errno
+import fcntl
 import os
 import select
 import selectors
@@ -29,6 +31,9 @@ class PipeSource:
             self._descriptor = os.dup(0) if name == STDIN else os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise SourceError(describe_os_error(self._name, error)) from None
+        if fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+            os.close(self._descriptor)
+            raise SourceError(describe_os_error(self._name, OSError(errno.EBADF, os.strerror(errno.EBADF))))
         self._readable = select.poll()
         self._readable.register(self._descriptor, select.POLLIN)
         self._wakes = _can_be_waited_for(self._descriptor)
