@@ -4,7 +4,6 @@ A guard opens nothing and asks no clock. Feed it bytes as they come; it holds on
 Several logs are several nodes of one deployment: one guard a log, joined by `judge`.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 
 from kvguard.events import Event
@@ -131,6 +130,8 @@ class Guard:
         """The folds that a vLLM speaks in (else the first), with what the parser still holds back told to copies."""
         pending = self._parser.pending()
         folds = dict(self._folds)
+        if pending:
+            import copy
         for container in {event.origin.container for event in pending}:
             folds[container] = copy.deepcopy(self._fold(folds, container))
         for event in pending:

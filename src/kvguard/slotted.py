@@ -20,9 +20,13 @@ else:
             content = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
             inherited = {one.name: one for one in getattr(cls, "__slotted__", ())}
             own = {name: _Field(name, content.pop(name, _MISSING), kw_only) for name in cls.__annotations__}
+            every = inherited | own
             content["__slots__"] = tuple(name for name in own if name not in inherited)
-            content["__slotted__"] = tuple((inherited | own).values())
-            content["__match_args__"] = tuple(one.name for one in content["__slotted__"] if not one.by_name)
+            content["__slotted__"] = tuple(every.values())
+            content["__names__"] = every.keys()
+            content["__match_args__"] = tuple(name for name, one in every.items() if not one.by_name)
+            content["__defaults__"] = {name: one.default for name, one in every.items() if one.default is not _MISSING}
+            content["__made__"] = [name for name, one in every.items() if isinstance(one.default, _Made)]
             content["__dataclass_fields__"] = _ForTheStandardLibrary()
             methods = _METHODS | (_FROZEN if frozen else {"__hash__": None})
             return type(cls)(cls.__name__, cls.__bases__, methods | content)
@@ -39,7 +43,7 @@ else:
 
     def replace(old, **changes):
         """The same, with other values in some fields."""
-        return type(old)(**(dict(zip(_names(old), _values(old), strict=True)) | changes))
+        return type(old)(**{name: getattr(old, name) for name in old.__names__} | changes)
 
 
 __all__ = ["dataclass", "field", "fields", "replace"]
@@ -83,32 +87,28 @@ class _ForTheStandardLibrary:
 
 
 def _init(self: Any, *values: object, **named: object) -> None:
-    by_place = self.__match_args__
-    if len(values) > len(by_place):
-        raise TypeError(f"{type(self).__qualname__} takes {len(by_place)} values by place, not {len(values)}")
-    given = dict(zip(by_place, values, strict=False))
-    if not given.keys().isdisjoint(named):
-        raise TypeError(f"{type(self).__qualname__} got {', '.join(given.keys() & named)} twice")
-    given |= named
-    for one in self.__slotted__:
-        value = given.pop(one.name, one.default)
-        if value is _MISSING:
-            raise TypeError(f"{type(self).__qualname__} misses {one.name!r}")
-        object.__setattr__(self, one.name, value.make() if type(value) is _Made else value)
-    if given:
-        raise TypeError(f"{type(self).__qualname__} has no field {', '.join(map(repr, given))}")
+    given = {**self.__defaults__, **named}
+    if values:
+        by_place = dict(zip(self.__match_args__, values, strict=False))
+        if len(by_place) < len(values) or not by_place.keys().isdisjoint(named):
+            raise TypeError(f"{type(self).__qualname__} has fewer fields to fill by place, or a field is given twice")
+        given.update(by_place)
+    for name in self.__made__:
+        if isinstance(given[name], _Made):
+            given[name] = given[name].make()
+    if given.keys() != self.__names__:
+        wrong = ", ".join(map(repr, sorted(given.keys() ^ self.__names__)))
+        raise TypeError(f"{type(self).__qualname__} misses, or has no field {wrong}")
+    for name, value in given.items():
+        object.__setattr__(self, name, value)
 
 
-def _names(self: Any) -> list[str]:
-    return [one.name for one in self.__slotted__]
+def _values(self: Any) -> tuple[object, ...]:
+    return tuple([getattr(self, name) for name in self.__names__])
 
 
-def _values(self: object) -> tuple[object, ...]:
-    return tuple([getattr(self, name) for name in _names(self)])
-
-
-def _repr(self: object) -> str:
-    shown = ", ".join(f"{name}={value!r}" for name, value in zip(_names(self), _values(self), strict=True))
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{name}={value!r}" for name, value in zip(self.__names__, _values(self), strict=True))
     return f"{type(self).__qualname__}({shown})"
 
 
@@ -128,8 +128,8 @@ def _refuse_to_delete(self: object, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _set_state(self: object, state: list[object]) -> None:
-    for name, value in zip(_names(self), state, strict=True):
+def _set_state(self: Any, state: list[object]) -> None:
+    for name, value in zip(self.__names__, state, strict=True):
         object.__setattr__(self, name, value)
 
 

@@ -6,7 +6,6 @@ line that prints "GB" for GiB says so in its row of the format table, never here
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from math import ceil, floor
 
 from kvguard.slotted import dataclass
@@ -34,9 +33,9 @@ _BYTES_PER_UNIT = {
     "gib": 2**30,
     "tib": 2**40,
 }
-_SIZE = re.compile(r"\s*+([+-]?\d{1,20}(?:_\d{3}){0,6}(?:\.\d{1,20})?)\s*+([A-Za-z]{0,9}+)\s*+")
+_SIZE = r"\s*+([+-]?\d{1,20}(?:_\d{3}){0,6}(?:\.\d{1,20})?)\s*+([A-Za-z]{0,9}+)\s*+"
 _SECONDS_PER_UNIT = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION_PART = re.compile(r"\s*(\d{1,12}(?:\.\d{1,20})?)\s*(ms|s|min|m|h|d|)")
+_DURATION_PART = r"\s*(\d{1,12}(?:\.\d{1,20})?)\s*(ms|s|min|m|h|d|)"
 
 
 class QuantityError(ValueError):
@@ -51,7 +50,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         QuantityError: no number, or a unit that is none.
     """
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if match is None or match[2].lower() not in _BYTES_PER_UNIT:
         raise QuantityError(f"{text!r} is not a size: write a number and a unit, as 3.4GiB or 24GB")
     return round(float(match[1]) * _BYTES_PER_UNIT[match[2].lower()])
@@ -65,11 +64,11 @@ def parse_seconds(text: str) -> float:
     """
     total, position = 0.0, 0
     while position < len(text.rstrip()):
-        match = _DURATION_PART.match(text, position)
+        match = re.match(_DURATION_PART, text[position:])
         if match is None:
             raise QuantityError(f"{text!r} is not a duration: write a number and a unit, as 90s, 10m or 1h30m")
         total += float(match[1]) * _SECONDS_PER_UNIT[match[2]]
-        position = match.end()
+        position += match.end()
     if position == 0:
         raise QuantityError("an empty text is not a duration: write a number and a unit, as 90s or 10m")
     return total
@@ -178,9 +177,11 @@ def parse_bytes_interval(text: str) -> Interval:
         return ends
     if not text.strip().startswith("~"):
         return Interval.exact(parse_bytes(text))
-    match = _SIZE.fullmatch(text.strip().removeprefix("~"))
+    match = re.fullmatch(_SIZE, text.strip().removeprefix("~"))
     if match is None or match[2].lower() not in _BYTES_PER_UNIT:
         raise QuantityError(f"{text!r} is not a printed size: write it as the log does, as ~11.12GiB")
+    from decimal import Decimal
+
     value, unit = Decimal(match[1]), _BYTES_PER_UNIT[match[2].lower()]
     half = Decimal(1).scaleb(int(value.as_tuple().exponent)) / 2
     return Interval(ceil((value - half) * unit), floor((value + half) * unit))

@@ -30,7 +30,8 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
     top = _OneLineParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"kvguard {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command, line in COMMANDS.items():
+    listed = {name: COMMANDS[name]} if name in COMMANDS and words[0] == name else COMMANDS
+    for command, line in listed.items():
         described = commands.add_parser(command, help=line, description=line, allow_abbrev=False)
         if command == name:
             _module(command).configure(described)

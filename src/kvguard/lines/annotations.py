@@ -13,7 +13,9 @@ def readings(message: str) -> tuple[str, ...]:
     (an arrow, or something in brackets) only the message is left.
     """
     texts = [" ".join(message.split())] if "  " in message else []
-    for form in (_QUOTED, _NOTE):
+    for form, signs in ((_QUOTED, "`"), (_NOTE, "(<←⟵⬅#")):
+        if not any(sign in message for sign in signs):
+            continue
         match = compiled(form).fullmatch(message.strip())
         if match is not None:
             texts.append(match["message"])

@@ -1,6 +1,5 @@
 """JSON objects around a message: container runtimes, log shippers, JSON loggers (vLLM's own from 0.32.0)."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -51,6 +50,8 @@ def read(text: str) -> JsonRecord | None:
     stripped = text.strip()
     if not (stripped.startswith("{") and stripped.endswith("}")) or len(stripped) > MAX_OBJECT_CHARACTERS:
         return None
+    import json  # most logs hold none
+
     try:
         parsed = json.loads(stripped)
     except (ValueError, RecursionError):

@@ -17,6 +17,8 @@ _GROUP = r"\((?:\?:|\?>|\?P<\w+>)"
 _PLAIN = r"(?:[A-Za-z0-9 _,:;'\"#=/<>%!&@~`-]|\\[^A-Za-z0-9])*+"
 _CHARACTERS = r"(?:\\.|\[(?:\\.|[^\]\\])++\])(?:[?*+]\+|\{[01],\d+\}\+)?(?![?*+{])"
 """Characters of one kind, as many as there are: a class or an escape whose quantifier gives nothing back."""
+_STRUCTURE = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]|[()|]"
+"""An escape or a class, whose brackets mean themselves, or what groups and divides."""
 _QUANTIFIERS = ("?", "*", "{")
 
 _CLOSED = r"(?:(?<!\\)[A-Za-z0-9 ,:;'\"=/<>%!&@~_-]|\\[^A-Za-z0-9])\Z"
@@ -79,20 +81,15 @@ def _plain(pattern: str) -> str:
 
 def _alternatives(pattern: str, start: int) -> tuple[list[str], str]:
     """The alternatives of the group whose content begins at `start`, and what stands behind the group."""
-    bodies, begin, depth, place, in_set = [], start, 0, start, False
-    while depth or pattern[place] != ")" or in_set:
-        character = pattern[place]
-        if character == "\\":
-            place += 1
-        elif in_set:
-            in_set = character != "]"
-        elif character == "[":
-            in_set = True
-            place += pattern[place + 1] == "]"
-        elif character in "()":
-            depth += 1 if character == "(" else -1
-        elif character == "|" and not depth:
-            bodies.append(pattern[begin:place])
-            begin = place + 1
-        place += 1
-    return [*bodies, pattern[begin:place]], pattern[place + 1 :]
+    bodies, begin, depth = [], start, 0
+    for token in compiled(_STRUCTURE).finditer(pattern, start):
+        if token[0] == "(":
+            depth += 1
+        elif depth and token[0] == ")":
+            depth -= 1
+        elif not depth and token[0] in ("|", ")"):
+            bodies.append(pattern[begin : token.start()])
+            begin = token.end()
+            if token[0] == ")":
+                break
+    return bodies, pattern[begin:]

@@ -15,8 +15,6 @@ MAX_TAGS = 8
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVEL = rf"(?:{'|'.join(_LEVELS)})"
-_MARKS = (*_LEVELS, "Error: ")
-"""Every record holds one of them."""
 _BEGINNINGS = ("(", "[", *_LEVELS)
 """Every record's prefix begins with one of them."""
 _SEEN = tuple(beginning.encode() for beginning in ("(", *_LEVELS))
@@ -25,9 +23,14 @@ _UVICORN = (
     r"|Finished server process)"
 )
 _FATAL = (
-    r"(?:To serve at least one request|The model's max seq len|No available memory for the cache|CUDA out of memory"
-    r"|Free memory on device)"
+    "To serve at least one request",
+    "The model's max seq len",
+    "No available memory for the cache",
+    "CUDA out of memory",
+    "Free memory on device",
 )
+_MARKS = (*(f"{level} " for level in _LEVELS), *(f"{level}:" for level in _LEVELS), *_FATAL)
+"""Every record, and every failure that is glued to one, holds one of them."""
 _FENCE = " ```"
 """Ends the code of a page that has lost its line ends: what follows is its author's."""
 _BRACKET = r"\[[^\[\]]{1,80}+\] "
@@ -40,7 +43,7 @@ _PREFIX = (
 _START = (
     rf"(?:{TAG}){{0,{MAX_TAGS}}}+"
     rf"(?:{_LEVEL} (?:\d\d-\d\d \d\d|\[?[\w./-]{{1,80}}?\.py:\d++\])|{_LEVEL}: {{1,5}}{_UVICORN}"
-    rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): {_FATAL})"
+    rf"|(?<![\w.])[A-Za-z][\w.]*+(?<=Error): (?:{'|'.join(_FATAL)}))"
 )
 """Where a record begins: process tags, and a level with time or file as vLLM prints them (or uvicorn, or a failure)."""
 _FREE_TEXT = r"(?:[^\s%|]{1,60}+ ){0,3}+(?:[^\s%|]{1,60}+ ?)?"

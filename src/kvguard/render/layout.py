@@ -45,7 +45,7 @@ _ASCII = str.maketrans(
 """Each glyph that a page draws with, and the ASCII character in its column where the terminal cannot show it."""
 
 
-_WORKFLOW_COMMAND = re.compile(r"^((?:\s|\x1b\[[0-9;]*m)*+:)(?=:)")
+_WORKFLOW_COMMAND = r"^((?:\s|\x1b\[[0-9;]*m)*+:)(?=:)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def wrap(text: str, width: int, indent: str = "", hang: str | None = None) -> li
 
 def _inert(line: str) -> str:
     """GitHub's runner obeys a line of a step's output that begins with two colons, whatever stands before them."""
-    return _WORKFLOW_COMMAND.sub(r"\1 ", line)
+    return re.sub(_WORKFLOW_COMMAND, r"\1 ", line)
 
 
 def cut(text: str, width: int) -> str:

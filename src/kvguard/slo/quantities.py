@@ -9,7 +9,7 @@ from kvguard.units import MIB, QuantityError, parse_bytes, parse_ratio, parse_se
 
 _LONGEST_SHOWN = 10**30
 """Python writes no number of more than 4,300 digits, and YAML may hold any, as 0xfff…"""
-_GROUPED = re.compile(r"\d{1,3}([,_]\d{3})+|\d+")
+_GROUPED = r"\d{1,3}([,_]\d{3})+|\d+"
 
 
 def read_value(unit: str, written: object) -> float | int | str | bool:
@@ -39,7 +39,7 @@ def _requests(written: object) -> float:
 
 
 def _count(written: object) -> int:
-    if isinstance(written, str) and _GROUPED.fullmatch(written):
+    if isinstance(written, str) and re.fullmatch(_GROUPED, written):
         written = written.replace(",", "").replace("_", "")
     value = _number(written, "a whole number from 0 on, as 16384")
     if not value.is_integer():

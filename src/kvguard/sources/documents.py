@@ -1,6 +1,5 @@
 """Reads what people write for kvguard: SLO files, and the model configs and baselines that they name."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +47,8 @@ def read_json(path: Path) -> Mapping[str, object]:
         SourceError: as `read_text`.
         ConfigError: it is no JSON, or no object; the line is named.
     """
+    import json  # a check of a log alone reads none
+
     try:
         document = json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -137,6 +138,8 @@ def _is_document(path: Path) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
+    import json
+
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ _WEIGHT = {
 """How near to the root cause a kind is; the first of the nearest is kept."""
 _HARMLESS_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "WARN"})
 """Levels at which the words of a failure are advice, and the start goes on."""
-_RAISED = re.compile(r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)|(?<=Interrupt))")
+_RAISED = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)|(?<=Interrupt))"
 _INVALID = ("ValidationError", "validation error")
 _SILENT = ("SystemExit", "KeyboardInterrupt", "BrokenPipeError", "CancelledError", "asyncio.exceptions.CancelledError")
 
@@ -33,7 +33,7 @@ def is_failure(event: Event) -> bool:
     if event.origin.level not in _HARMLESS_LEVELS:
         return True
     # a shipper gives every raw line a level of its own: what an exception's class opens is no advice
-    return event.origin.file is None and _RAISED.match(event.message) is not None
+    return event.origin.file is None and re.match(_RAISED, event.message) is not None
 
 
 def take_failure(state: StartState, event: Event) -> None:
