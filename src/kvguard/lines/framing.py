@@ -41,7 +41,7 @@ class LineFramer:
         """Take the next bytes and give the lines that they complete, without their line end."""
         self.bytes += len(data)
         data = self._decoded(data)
-        start = 0
+        start = self._passed_rest(data)
         while True:
             if self.skim is not None and not self._rest and not self._dropping:
                 start, self.lines = self.skim(data, start, self.lines)
@@ -59,6 +59,19 @@ class LineFramer:
             if line:
                 yield number, line
         self._keep(data, start, len(data))
+
+    def _passed_rest(self, data: bytes) -> int:
+        """Where the first line begins after the one that the last block has cut, where that need not be given."""
+        end = data.find(b"\n") + 1
+        if self.skim is None or self._dropping or not self._rest or not end or len(self._rest) + end > MAX_LINE_BYTES:
+            return 0
+        whole = bytes(self._rest) + data[:end]
+        passed, number = self.skim(whole, 0, self.lines)
+        if passed < len(whole):
+            return 0
+        self.lines = number
+        self._rest.clear()
+        return end
 
     def end(self) -> Iterator[tuple[int, bytes]]:
         """No more bytes: give the last line, if the stream did not end with a newline."""
