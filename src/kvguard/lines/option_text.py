@@ -101,7 +101,7 @@ def _outermost(form: str, text: str, level: int) -> dict[str, object]:
     depth = 0
     for token in compiled(form).finditer(text):
         depth += (token["opens"] is not None) - (token["closes"] is not None)
-        if token["key"] is not None and depth <= level:
+        if token["key"] in OPTIONS and depth <= level:
             found.setdefault(token["key"], _literal(token["value"]))
     return found
 
