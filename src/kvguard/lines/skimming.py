@@ -212,7 +212,7 @@ class Skimmer:
         limit = reach = figures if figures >= 0 else len(data)
         while (end := data.rfind(b"\n", start, reach) + 1) > start:
             lines: int = count(data, b"\n", start, end)
-            if lines == sum(data.count(ending, start, end) for ending in self._endings):
+            if lines == sum(count(data, ending, start, end) for ending in self._endings):
                 start, number, reach = end, number + lines, limit
             elif lines == 1:
                 break
