@@ -130,7 +130,7 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
 def test_only_known_packages_are_imported() -> None:
     declared = {"regex", "pydantic", "yaml", "prometheus_client", "fastapi", "uvicorn", "httpx", "zstandard"}
     part_of_them = {"starlette", "anyio", "h11", "httpcore", "pydantic_core"}
-    optional = {"hyperscan", "compression", "backports"}
+    optional = {"stringzilla", "compression", "backports"}
     used = {name.split(".")[0] for path in MODULES for name in imports(path)}
 
     assert used - set(sys.stdlib_module_names) - {"kvguard"} <= declared | part_of_them | optional

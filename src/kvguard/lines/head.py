@@ -27,7 +27,7 @@ _ANSI = (
 _LINKED = r"\[([\w./-]{1,80}?\.py:\d++)\]\(https?://[^\s()]*+\)"
 """A source file and its line, which a chat or a notes program has taken for an address."""
 _INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": "  "})
-_REPEATED = r" ?\[repeated (?P<times>\d{1,6}+)x across cluster\](?: \(Ray deduplicates logs by default\..*+)?$"
+_REPEATED = r" ?\[repeated (?P<times>\d{1,6}+)x across cluster\](?: \(Ray deduplicates logs by default\..{0,400}+)?$"
 _BORDERS = ("│", "┃", "║")
 
 
