@@ -168,6 +168,22 @@ def test_a_cache_s_bytes_are_not_enlarged_by_what_only_halves_tokens() -> None:
     assert not {"--kv-cache-dtype", "--max-model-len"} & {lever.flag for lever in levers}
 
 
+def test_bytes_of_a_rank_grow_by_what_leaves_it_and_no_more() -> None:
+    check = the_check(evaluate(report(MEASURED), slo(min_kv_cache=8 * GIB)))
+    cards = next(lever for lever in check.levers if lever.flag == "--tensor-parallel-size")
+    assert cards.gives == "10.96 GiB to 10.97 GiB"  # half of the weights: 3.47 + 14.99 / 2
+
+
+def test_a_gap_of_the_graphs_is_given_back_where_the_card_s_size_is_not_known() -> None:
+    run = Path("fixtures/logs/pairs/a10-graphs-estimated-far-too-high/new.log")
+    guard = Guard(slo(min_concurrency=60))
+    guard.feed(run.read_bytes())
+    guard.end()
+    best = the_check(guard.verdict).levers[0]
+    assert (best.spelt, best.enough) == ("--gpu-memory-utilization higher by that much", True)
+    assert best.price == "none: 24.40 GiB set aside for CUDA graphs stayed unused"
+
+
 def test_graphs_that_were_estimated_too_high_are_given_back() -> None:
     memory = replace(MEASURED.memory, cuda_graphs_estimated=3 * GIB, cuda_graphs=GIB)
     levers = the_check(evaluate(report(replace(MEASURED, memory=memory)), slo(min_concurrency=3.5))).levers

@@ -103,12 +103,14 @@ def _graphs(question: Question) -> Change | None:
     """What CUDA graphs were given too much, as far as the card was free; else doing without them."""
     facts = question.facts
     gap, total, share = facts.graph_estimate_gap_bytes, facts.total_bytes, facts.utilization
-    if gap is not None and gap > 0 and total is not None and share is not None:
+    if gap is not None and gap > 0:
+        flag, price = "--gpu-memory-utilization", f"none: {format_bytes(gap)} set aside for CUDA graphs stayed unused"
+        if total is None or share is None:
+            given_back = Interval.exact(gap)
+            return Change(flag, "higher by that much", price, 2, lambda known: _more_bytes(known, given_back))
         most = 1.0 if facts.free_share is None else facts.free_share
         value = floor(min(share + gap / total.high, most) * 1000) / 1000
         gained = Interval.exact(int((value - share) * total.low))
-        price = f"none: {format_bytes(gap)} set aside for CUDA graphs stayed unused"
-        flag = "--gpu-memory-utilization"
         if value > share:
             return Change(flag, f"{value:g}", price, 2, lambda known: _more_bytes(known, gained))
     graphs = facts.graph_bytes

@@ -65,10 +65,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be met: requests of max_model_len in one engine, or requests of the workload over all engines."""
+    """What is to be met: requests of max_model_len in one engine, of the load over all engines, or a rank's bytes."""
 
     requests: float
     of_workload: bool = False
+    of_bytes: bool = False
+    """Whether `requests` is bytes of the cache on a rank instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ def weigh(facts: Facts, target: Target, factor: Interval = UNCHANGED) -> Interva
         target: which figure.
         factor: what a change does to capacity where no layout can be computed.
     """
+    if target.of_bytes:
+        return facts.kv_cache_bytes
     if facts.read is not None and facts.options is not None and facts.kv_cache_bytes is not None:
         return _weigh_exactly(facts, target)
     if facts.concurrency is None or facts.max_model_len is None:

@@ -30,6 +30,7 @@ _ONLY_BYTES = (
     "--tensor-parallel-size",
     "--max-num-batched-tokens",
     "--max-num-seqs",
+    "--kv-cache-memory-bytes",
 )
 
 
@@ -110,33 +111,29 @@ def _of_length(lever: arithmetic.Lever, unit: str, length: int | None) -> str:
 
 def _in_tokens(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """The pool's tokens: as concurrency scaled by what a token figure is to it; a shorter context adds none."""
-    return _scaled(check, start, readings_of(start, pools, slo.workload), "tokens", ())
-
-
-def _in_bytes(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
-    """The cache's bytes on a rank: only what leaves it more memory counts."""
-    return _scaled(check, start, readings_of(start, None, None), "bytes", _ONLY_BYTES)
-
-
-def _scaled(
-    check: CheckResult, start: Start, readings: tuple[Facts, ...], unit: str, only: Sequence[str]
-) -> tuple[Lever, ...]:
+    readings = readings_of(start, pools, slo.workload)
     before = readings[0].concurrency
     if not isinstance(check.observed, int | float) or check.observed <= 0 or before is None:
         return ()
     scale = check.observed / before.low
     wanted = float(check.target) / scale
+    found = [lever for lever in _suggested(readings, Target(wanted)) if lever.flag != _LENGTH]
+
+    def tokens(figure: Interval) -> Interval:
+        return Interval(round(figure.low * scale), round(figure.high * scale))
+
+    return _told(start, found, wanted, lambda lever: "tokens", tokens)
+
+
+def _in_bytes(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
+    """The cache's bytes on a rank: only what leaves it more memory counts."""
+    wanted = float(check.target)
     found = [
         lever
-        for lever in _suggested(readings, Target(wanted))
-        if lever.flag != _LENGTH and (not only or all(flag in only for flag in lever.flag.split(AND)))
+        for lever in _suggested(readings_of(start, None, None), Target(wanted, of_bytes=True))
+        if all(flag in _ONLY_BYTES for flag in lever.flag.split(AND))
     ]
-
-    def in_unit(figure: Interval) -> Interval:
-        low, high = figure.low * scale, figure.high * scale
-        return Interval(round(low), round(high)) if unit == "tokens" else Interval(low, high)
-
-    return _told(start, found, wanted, lambda lever: unit, in_unit)
+    return _told(start, found, wanted, lambda lever: "bytes")
 
 
 def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
