@@ -17,7 +17,7 @@ from kvguard.kvcache.workload import Workload
 from kvguard.slotted import replace
 from kvguard.units import Interval
 
-_LEAST_OF_A_REQUEST = 0.05
+_LEAST_OF_A_REQUEST = 0.1
 """Requests cut to less than this share are other requests."""
 _MOST_SHARED = 0.75
 """Prompts that must share more than this are one prompt."""

@@ -85,7 +85,7 @@ def summary_of(levers: Sequence[Lever]) -> str | None:
         return None
     enough = [lever for lever in levers if lever.enough]
     if not enough:
-        return "no computed change is enough: see the levers"
+        return "no change that can be computed is surely enough"
     first = enough[0]
     if len(first.flags) == 1:
         return f"{first.spelt} meets it: {first.gives}"
