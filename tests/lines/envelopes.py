@@ -8,8 +8,8 @@ Wrapper = Callable[[str], bytes]
 
 _STAMP = re.compile(r"(?<!\d)(\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d{3}))?")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_TAG = re.compile(r"(?:\x1b\[[\d;]*m)*\([A-Za-z]\w*(?: \w+)? pid=\d+\)(?:\x1b\[[\d;]*m)* ")
-_RECORD = re.compile(rf"(?:{_TAG.pattern})*(?:\x1b\[[\d;]*m)*(?:INFO|WARNING|ERROR|DEBUG)\b.* \d\d-\d\d \d\d:\d\d:\d\d")
+_TAG = re.compile(r"(?:(?:\x1b\[[\d;]*m)*\([A-Za-z]\w*(?: \w+)? pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b\[[\d;]*m)* )+")
+_RECORD = re.compile(rf"(?:{_TAG.pattern})?(?:\x1b\[[\d;]*m)*(?:INFO|WARNING|ERROR|DEBUG)\b.* \d\d-\d\d \d\d:\d\d:\d\d")
 _READY = ("Application startup complete", "Available routes are", "ready to accept requests", "init engine")
 
 
@@ -263,9 +263,10 @@ def _cut(line: str, size: int) -> list[str]:
 
 def _cut_at_spaces(line: str, width: int) -> list[str]:
     pieces = []
-    while len(line) > width and (space := line.rfind(" ", 0, width)) > 0:
-        pieces.append(line[:space])
-        line = line[space + 1 :]
+    while len(line) > width:
+        space = line.rfind(" ", 0, width)
+        pieces.append(line[:space] if space > 0 else line[:width])
+        line = line[space + 1 :] if space > 0 else line[width:]
     return [*pieces, line]
 
 

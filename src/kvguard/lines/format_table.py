@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kvguard import events
 from kvguard.events import Event, Origin
@@ -21,6 +22,14 @@ _TURNING = (
     events.FailureReported,
     events.ProcessFailed,
 )
+
+
+class Told(NamedTuple):
+    """A row that describes a text, and what it tells."""
+
+    row: LineFormat
+    text: str
+    events: list[Event]
 
 
 class FormatTable:
@@ -60,6 +69,19 @@ class FormatTable:
             if row.completion and (found := match(row, text + row.completion, replace(origin, text=text))):
                 return found
         return None
+
+    def tell_best(self, readings: Iterable[str], origin: Origin) -> Told | None:
+        """Of several readings of one message what the row tells that is found by most; `None` if no row describes any.
+
+        A row that lets anything follow its words describes a wrong reading as well.
+        """
+        best: Told | None = None
+        for text in readings:
+            for row in self.known(text):
+                if best is None or len(row.literal) > len(best.row.literal):
+                    events = match(row, text, replace(origin, text=text))
+                    best = best if events is None else Told(row, text, events)
+        return best
 
     def may_begin(self, text: str, by_pattern_alone: bool = False) -> bool:
         """Whether the text is a proper beginning of what a row describes.

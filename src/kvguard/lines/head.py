@@ -27,7 +27,8 @@ _ANSI = (
 _LINKED = r"\[([\w./-]{1,80}?\.py:\d++)\]\(https?://[^\s()]*+\)"
 """A source file and its line, which a chat or a notes program has taken for an address."""
 _INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u2060": None, "\x00": None, "\t": "  "})
-_REPEATED = r" ?\[repeated (?P<times>\d{1,6}+)x across cluster\](?: \(Ray deduplicates logs by default\..{0,400}+)?$"
+_REPEATED = r" ?\[repeated (?P<times>\d{1,6}+)x across cluster\](?: \(.{0,400}+)?$"
+"""Ray's note, with its hint behind it as far as a terminal has left it there."""
 _BORDERS = ("│", "┃", "║")
 
 
@@ -47,6 +48,8 @@ class Head(NamedTuple):
     stamp: float | None = None
     outer_stamp: float | None = None
     level: str | None = None
+    shipped_level: str | None = None
+    """What a shipper says of the line: a level of its own, and the same for each raw one."""
     file: str | None = None
     container: str | None = None
     """The name that a runtime prints before every line of a container: compose, kubectl, stern."""
@@ -54,6 +57,8 @@ class Head(NamedTuple):
     """A container runtime's framing was taken off."""
     partial: bool = False
     """CRI or docker say that the line goes on in the next physical line."""
+    part: str | None = None
+    """What stands right behind the framing of CRI or docker: no more is taken off the further parts of a cut line."""
     repeated: int = 1
     of_vllm: bool = False
     """A record's prefix, or a process tag, as only vLLM prints them."""
@@ -113,9 +118,15 @@ def _without_trailer(head: Head) -> Head:
     message = head.message
     if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
         message = _without_right_border(message, _BORDERS)
+    message, repeated = without_repeats(message)
+    return head if message is head.message else head._replace(message=message, repeated=repeated)
+
+
+def without_repeats(message: str) -> tuple[str, int]:
+    """The message without Ray's note that it has swallowed like ones, and how many it stands for."""
     if "[repeated " in message and (found := compiled(_REPEATED).search(message)) is not None:
-        return head._replace(message=message[: found.start()], repeated=int(found["times"]) + 1)
-    return head if message is head.message else head._replace(message=message)
+        return message[: found.start()], int(found["times"]) + 1
+    return message, 1
 
 
 def _without_right_border(text: str, borders: tuple[str, ...]) -> str:
@@ -141,10 +152,12 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
         rank=(named.rank if named is not None else None) or head.rank,
         stamp=stamps.seconds(found.stamp) if found.stamp and own else head.stamp,
         outer_stamp=stamps.seconds(found.stamp) if found.stamp and not own else head.outer_stamp,
-        level=found.level or head.level,
+        level=(found.level if own else None) or head.level,
+        shipped_level=head.shipped_level if own else found.level,
         file=found.file or head.file,
         framed=head.framed or not own,
         partial=found.partial,
+        part=head.part if own else found.message.rstrip("\n"),
         json=True,
     )
     return inner, False
@@ -191,7 +204,7 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
     if "file" in groups:
         changes["file"] = groups["file"].rpartition("/")[2]
     if "partial" in groups:
-        changes.update(framed=True, partial=groups["partial"] == "P")
+        changes.update(framed=True, partial=groups["partial"] == "P", part=rest)
     if "container" in groups and head.container is None:
         changes["container"] = groups["container"]
     if prefix.name == "box":

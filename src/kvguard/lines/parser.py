@@ -15,7 +15,7 @@ from kvguard.lines.head import Head, clean, envelope, strip
 from kvguard.lines.line_format import LineFormat
 from kvguard.lines.reader import RecordReader, Tally
 from kvguard.lines.skimming import CUT, MARK, Skimmer
-from kvguard.lines.wrapped import Width
+from kvguard.lines.wrapped import RAGGED, Width
 
 MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
@@ -112,8 +112,9 @@ class StartupLogParser:
             self._widest = max(self._widest, columns)
             head = envelope(shown)
             container = head.container or container
-            at_edge = columns >= self._widest - BLANKS_AT_EDGE
-            width = Width(columns, at_edge, followed=followed and piece is pieces[-1])
+            short_by = self._widest - columns
+            last = piece is pieces[-1]
+            width = Width(columns, short_by <= BLANKS_AT_EDGE, short_by <= RAGGED, followed=followed and last)
             yield from self._routed(number, head._replace(container=container), width)
             if self._reader(self._current).closes_line:
                 return

@@ -226,6 +226,7 @@ PREFIXES: tuple[Prefix, ...] = (
         (),
         rf"\[?(?P<stamp>{SHORT}|{CLOCK})\]?(?:\s++|$)",
         "wrappers that print the time alone",
+        ambiguous=True,  # the rest of a record's prefix that was cut before its clock begins so
     ),
     _envelope(
         "slash-time",

@@ -16,7 +16,7 @@ from kvguard.lines.head import Head, strip
 from kvguard.lines.long_records import LongRecords
 from kvguard.lines.patterns import compiled
 from kvguard.lines.secrets import redact
-from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Width
+from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Rest, Width
 from kvguard.slotted import dataclass
 
 MAX_PARTS = 2**18
@@ -148,7 +148,7 @@ class RecordReader:
             return
         if text is not outer.message:
             outer, width = outer._replace(others=()), NEVER_WRAPPED
-        for first, whole in self._with_whole_prefix(number, text):
+        for first, whole in self._with_whole_prefix(number, text, outer.others):
             yield from self._physical(first, whole, outer if whole is text else outer._replace(others=()), width)
 
     def _physical(self, number: int, text: str, around: Head, width: Width) -> Iterator[Event]:
@@ -179,29 +179,39 @@ class RecordReader:
             self._tally.json_parts += outer.json
             self._tally.parts += not outer.json
             if self._parts_size < MAX_PARTS:
-                self._parts.append(outer.message)
-                self._parts_size += len(outer.message) + 1  # an empty part has its cost as well
+                self._parts.append(self._part(outer))
+                self._parts_size += len(self._parts[-1]) + 1  # an empty part has its cost as well
             else:
                 self._tally.cut += 1
             return None
         if not self._parts:
             return outer.message
-        joined = "".join((*self._parts, outer.message))
+        joined = "".join((*self._parts, self._part(outer)))
         self._parts.clear()
         self._parts_size = 0
         return joined
 
-    def _with_whole_prefix(self, number: int, text: str) -> list[tuple[int, str]]:
-        """The lines that are ready to be read: one whose prefix is cut waits for the rest, on the next line."""
+    def _part(self, outer: Head) -> str:
+        """The first part as it is; of a further one nothing is taken off: "90) = 71.24GiB" is no item of a list."""
+        return outer.message if outer.part is None or not self._parts else outer.part
+
+    def _with_whole_prefix(self, number: int, text: str, others: tuple[str, ...]) -> list[tuple[int, str]]:
+        """The lines that are ready to be read: one whose prefix is cut waits for the rest, on the next line.
+
+        The rest may look like something that stands before a line ("5:03 [core.py:57]"): `others` have that left on.
+        """
         waiting, self._torn = self._torn, []
         if waiting and not self.serving and not records.begins(text):
             start = "".join(part for _, part in waiting)
-            joined = next((whole for glue in ("", " ") if records.begins(whole := start + glue + text.lstrip())), None)
-            if joined is not None:
-                return [(waiting[0][0], joined)]
-            if len(waiting) < MAX_TORN_LINES and records.is_torn(start + text):
-                self._torn = [*waiting, (number, text)]
-                return []
+            rests = [rest.lstrip() for rest in (text, *others)]
+            joined = (whole for rest in rests for glue in ("", " ") if records.begins(whole := start + glue + rest))
+            if (record := next(joined, None)) is not None:
+                return [(waiting[0][0], record)]
+            if len(waiting) < MAX_TORN_LINES:
+                torn = next((rest for rest in (text, *others) if records.is_torn(start + rest)), None)
+                if torn is not None:
+                    self._torn = [*waiting, (number, torn)]
+                    return []
         if not self.serving and records.is_torn(text):
             self._torn = [(number, text)]
             return waiting
@@ -235,21 +245,24 @@ class RecordReader:
         if not message.strip() and head.trust is Trust.RAW:
             return  # a blank line between the lines of a message ends none, and is no rest of one
         candidates = (message.strip(), *head.others)
+        rest = Rest(candidates, message.startswith(" ") and not message.startswith("  "), width)
         if not self.serving:
             candidates += tuple(reading for text in candidates for reading in annotations.readings(text))
-        continued = self._open if self._continues(head) and not message.startswith(_TRACEBACK) else None
-        if continued is not None and continued.is_cut and continued.extend(candidates, width, self._lasting_table):
-            return
+        continued = self._open if self._continues(message, head, width) else None
+        cut = continued if continued is not None and continued.events is None else None
+        if cut is not None and cut.extend(rest, self._lasting_table, whole=not cut.promising):
+            return  # what is cut is not read by halves
         origin = self._in_traceback(origin)
         events = self._table.tell(candidates, origin)
-        if events is None and continued is not None and continued.extend(candidates, width, self._lasting_table):
+        if events is None and continued is not None and continued.extend(rest, self._lasting_table):
             return
         yield from self._close()
         if message.startswith(_TRACEBACK) and not self.serving:
             self._traceback_of = origin.pid
         opened = self._opens(message, head, events is not None, width)
         if opened is not None:
-            self._open = OpenMessage(message.rstrip(), origin, width.columns, width.at_edge, events, promising=opened)
+            readings = (message.rstrip(),)
+            self._open = OpenMessage(readings, origin, width.columns, width.at_edge, events, promising=opened)
         elif events is None:
             yield from self._unmatched(message, origin)
         else:
@@ -258,15 +271,19 @@ class RecordReader:
     def _opens(self, message: str, head: Head, matched: bool, width: Width) -> bool | None:
         """Whether a format would describe more of the message; `None` where nothing can follow it."""
         text = message.strip()
-        if not text or not (width.may_be_wrapped or (width.may_be_cut and not self.serving)):
+        if not (width.may_be_wrapped or (width.may_be_cut and not self.serving)):
             return None
+        if not text:  # a line that its prefix fills
+            return True if head.trust is Trust.RECORD and width.near_edge and not self.serving else None
         table = self._lasting_table
         if self.serving:
             return True if head.trust is Trust.RECORD and not matched and table.may_begin(text, True) else None
-        raised = compiled(_ERROR).fullmatch(text) is not None
-        if table.may_grow(text) if matched else table.may_begin(text, raised) or table.ends_with_beginning(text):
+        if matched:
+            return True if table.may_grow(text) else None
+        cut_early = width.at_edge or compiled(_ERROR).fullmatch(text) is not None  # before the literal of its row
+        if table.may_begin(text, cut_early) or table.ends_with_beginning(text):
             return True
-        return False if head.trust is Trust.RECORD and not matched else None
+        return False if head.trust is Trust.RECORD else None
 
     @property
     def _lasting_table(self) -> FormatTable:
@@ -287,13 +304,15 @@ class RecordReader:
         self._tally.matched += lines
         return events
 
-    def _continues(self, head: Head) -> bool:
+    def _continues(self, message: str, head: Head, width: Width) -> bool:
         """Whether the line can be the rest of the open message: it brings no logger's prefix of its own."""
         return (
             self._open is not None
             and head.trust is not Trust.RECORD
             and head.level is None
             and head.pid in (None, self._open.origin.pid)
+            and (width.fits or self._open.was_cut_by_a_page)
+            and not message.startswith(_TRACEBACK)
         )
 
     def _unmatched(self, message: str, origin: Origin) -> Iterator[Event]:
@@ -345,7 +364,7 @@ class RecordReader:
             node=head.node,
             stamp=head.stamp,
             outer_stamp=head.outer_stamp,
-            level=head.level,
+            level=head.level or (None if self._behind_vllm else head.shipped_level),
             file=head.file,
             trust=head.trust,
             process_line=first,

@@ -60,7 +60,7 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
         return "", (text,)
     tags = compiled(_TAGS).match(text)
     assert tags is not None
-    starts = [found.start() for found in compiled(_START).finditer(text)]
+    starts = _starts(text)
     if not starts or (starts == [0] and _FENCE not in text) or json_record.read(text[tags.end() :]) is not None:
         return "", (text,)
     pieces = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
@@ -73,6 +73,17 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     if compiled(_FREE_TEXT).fullmatch(free_text) is not None:
         return free_text, tuple(pieces)
     return "", (before, *pieces)
+
+
+def _starts(text: str) -> list[int]:
+    """Where records begin: a failure that stands right behind a record's prefix is that record's message."""
+    starts: list[int] = []
+    for found in compiled(_START).finditer(text):
+        start = found.start()
+        behind_prefix = bool(starts) and compiled(_PREFIX).fullmatch(text[starts[-1] : start].rstrip()) is not None
+        if not behind_prefix or begins(text[start:]):
+            starts.append(start)
+    return starts
 
 
 def _without_glue(piece: str) -> str:

@@ -29,7 +29,7 @@ def hits(line: str, table: Sequence[LineFormat]) -> list[Hit]:
     head = strip(outer.message, outer)
     for message in (head.message.strip(), *head.others):
         found = [
-            Hit(row, [_plain(event, message) for event in events])
+            Hit(row, [plain(event, message) for event in events])
             for row in table
             if row.literal in message and (events := match(row, message, _NOWHERE)) is not None
         ]
@@ -49,7 +49,8 @@ def agree(expected: object, told: object) -> bool:
     return expected == told
 
 
-def _plain(event: Event, message: str) -> dict[str, object]:
+def plain(event: Event, message: str) -> dict[str, object]:
+    """An event as plain data: its class and what it fills; what repeats the whole message is left out."""
     found: dict[str, object] = {"event": type(event).__name__}
     if event.origin.engine is not None:
         found["engine"] = event.origin.engine

@@ -3,17 +3,21 @@
 It is held back with what it tells so far, so that a figure cut in two is never told by half.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from kvguard.events import Event, Origin
-from kvguard.lines.format_table import FormatTable
+from kvguard.lines.format_table import FormatTable, Told
+from kvguard.lines.head import without_repeats
 from kvguard.lines.patterns import compiled
 from kvguard.lines.records import WIDEST_TERMINAL
-from kvguard.slotted import dataclass
+from kvguard.slotted import dataclass, replace
 
 RAGGED = 30
 """Columns by which lines wrapped at spaces differ."""
+MAX_READINGS = 2
+"""Ways of joining the lines of one message that are followed further."""
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
 """An engine's banner of 8 kB on an 80-column terminal needs a hundred lines."""
@@ -30,13 +34,20 @@ class Width(NamedTuple):
 
     columns: int
     at_edge: bool
+    near_edge: bool = False
+    """Whether it is as wide as lines that are wrapped at spaces."""
     followed: bool = False
     """Whether a record is seen to begin behind it."""
 
     @property
+    def fits(self) -> bool:
+        """Whether a terminal can be as wide."""
+        return self.columns <= WIDEST_TERMINAL
+
+    @property
     def may_be_wrapped(self) -> bool:
         """Whether a terminal can be as wide, and its rest can stand on the next line."""
-        return self.columns <= WIDEST_TERMINAL and not self.followed
+        return self.fits and not self.followed
 
     @property
     def may_be_cut(self) -> bool:
@@ -47,11 +58,22 @@ class Width(NamedTuple):
 NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
 
 
+class Rest(NamedTuple):
+    """A physical line that may go on with the message before it."""
+
+    candidates: Sequence[str]
+    """Its text, and what else it may be."""
+    spaced: bool
+    """Whether it begins with one space, which was cut off the line before; more are an indentation."""
+    width: Width
+
+
 @dataclass(slots=True)
 class OpenMessage:
     """A message whose rest may stand on the next line; the whole keeps its first line's origin."""
 
-    text: str
+    readings: tuple[str, ...]
+    """What it says so far: a wrap inside a word leaves nothing between the halves, one at a space has eaten it."""
     origin: Origin
     columns: int
     """Width of its last physical line."""
@@ -64,35 +86,48 @@ class OpenMessage:
     lines: int = 1
 
     @property
-    def is_cut(self) -> bool:
-        """Whether it tells nothing yet, and would if it went on: its rest is not to be read by itself."""
-        return self.promising and self.events is None
+    def was_cut_by_a_page(self) -> bool:
+        """Whether its last line is as long as pages leave one: then its rest may be of any width."""
+        return self.columns >= LEAST_PAGE
 
-    def extend(self, candidates: Sequence[str], width: Width, table: FormatTable) -> bool:
+    @property
+    def text(self) -> str:
+        """The likeliest reading."""
+        return self.readings[0]
+
+    def extend(self, rest: Rest, table: FormatTable, whole: bool = False) -> bool:
         """Take the next line as the rest if a format describes the two together, or would if they went on.
 
-        A wrap inside a word leaves nothing between the halves, one at a space has eaten it: both are tried.
+        Args:
+            rest: the next line.
+            table: the formats that the message may be of.
+            whole: whether only a format that describes the two together counts.
         """
         if self.lines >= MAX_WRAPPED_LINES or len(self.text) > MAX_WRAPPED_CHARACTERS:
             return False
-        if self.columns >= LEAST_PAGE and not any(compiled(_OPTIONS).match(rest) for rest in candidates):
+        if self.was_cut_by_a_page and not any(compiled(_OPTIONS).match(text) for text in rest.candidates):
             return False
-        glues = ("", " ") if self.cut_at_edge else (" ",)
-        joined = [f"{self.text.lstrip()}{glue}{rest}" for rest in candidates for glue in glues]
-        for text in joined:
-            events = table.tell((text,), self.origin)
-            if events is not None:
-                self.events = events
-                return self._grow(text, width)
-        alike = abs(width.columns - self.columns) <= RAGGED
-        for text in joined:
-            if table.may_begin(text, by_pattern_alone=alike):
-                return self._grow(text, width)
-        return False
-
-    def _grow(self, text: str, width: Width) -> bool:
-        self.text = text
-        self.columns, self.cut_at_edge = width.columns, width.at_edge
+        glues = (" ",) if not self.cut_at_edge else (" ", "") if rest.spaced else ("", " ")
+        pairs = itertools.product(self.readings, rest.candidates, glues)
+        joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
+        told = self._told(joined, table)
+        alike = abs(rest.width.columns - self.columns) <= RAGGED
+        begun = (text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike))
+        kept = tuple(itertools.islice(begun, MAX_READINGS))
+        if told is None and not kept:
+            return False
+        if told is not None:
+            self.events = told.events
+        self.readings = ((told.text,) if told is not None else ()) + kept
+        self.columns, self.cut_at_edge = rest.width.columns, rest.width.at_edge
         self.lines += 1
         self.promising = True
         return True
+
+    def _told(self, joined: Sequence[str], table: FormatTable) -> Told | None:
+        """What a format tells of the likeliest reading, Ray's note behind it left out."""
+        messages = dict(without_repeats(text) for text in joined)
+        repeated = max(messages.values())
+        if repeated > 1:
+            self.origin = replace(self.origin, repeated=repeated)
+        return table.tell_best(messages, self.origin)

@@ -77,7 +77,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-version-and-model",
         literal="vLLM server version ",
-        pattern=rf"vLLM server version (?P<vllm_version>{VERSION}), serving model (?P<model>\S.*+)",
+        pattern=rf"vLLM server version (?P<vllm_version>{VERSION}), serving model (?P<model>\S++)",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
@@ -95,7 +95,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-logo-model",
         literal=" model ",
-        pattern=r"[▄▀█][ ▄▀█]*+model ++(?P<model>\S.*+)",
+        pattern=r"[▄▀█][ ▄▀█]*+model ++(?P<model>\S++)",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
