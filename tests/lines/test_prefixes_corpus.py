@@ -27,7 +27,7 @@ def told(line: str) -> dict[str, object]:
         name: value
         for name, value in head._asdict().items()
         if value is not None
-        and name != "of_vllm"
+        and name not in ("of_vllm", "part")
         and value != Head._field_defaults.get(name)
         and (name != "writer" or value != head.pid)
     }

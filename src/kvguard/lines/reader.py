@@ -9,13 +9,24 @@ Rules that must stay true here:
 
 from collections.abc import Iterator
 
-from kvguard.events import Event, ExceptionRaised, LineUnrecognized, Origin, ProcessSpoke, Role, Trust
+from kvguard.events import (
+    Event,
+    ExceptionRaised,
+    FailureReported,
+    LineUnrecognized,
+    Origin,
+    ProcessFailed,
+    ProcessSpoke,
+    Role,
+    Trust,
+)
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
 from kvguard.lines.long_records import LongRecords
 from kvguard.lines.patterns import compiled
 from kvguard.lines.secrets import redact
+from kvguard.lines.user_text import prints_user_text
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Rest, Width
 from kvguard.slotted import dataclass
 
@@ -26,28 +37,15 @@ MAX_PROCESSES = 4096
 MAX_TORN_LINES = 4
 """Physical lines over which a record's prefix can be wrapped: Ray's nested actors need three at 80 columns."""
 
-USER_TEXT_FILES = frozenset(
-    {
-        "async_llm_engine.py",
-        "chat_utils.py",
-        "logger.py",
-        "preprocess.py",
-        "protocol.py",
-        "request_logger.py",
-        "sampling_params.py",
-        "server_utils.py",
-    }
-)
-"""Source files whose records repeat prompts, model names or other text of a client."""
 ENGINE_FILES = frozenset({"core.py", "engine.py", "multiproc_executor.py", "multiproc_worker_utils.py"})
 """Source files whose ERROR records are the tracebacks of an engine or a worker that gives up."""
-_USER_TEXT_STEMS = r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client"
 
 _CAPACITY_WORDS = r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)"
 _EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
 _ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
 _ACCESS = r'\S++ - "[A-Z]++ \S++ HTTP/[\d.]++" \d{3}(?: [A-Za-z -]++)?+'
 """uvicorn's line for a request that was answered."""
+_SEVERE = ("ERROR", "CRITICAL", "FATAL")
 _TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
@@ -222,7 +220,7 @@ class RecordReader:
         own_record = self._was_record = head.trust is Trust.RECORD
         if own_record:
             self._tally.records += 1
-            self._user_text = _prints_user_text(head.file)
+            self._user_text = prints_user_text(head.file)
         origin = self._origin(number, head)
         if self.doubtful and origin.pid is not None:
             answers = compiled(_ACCESS).fullmatch(head.message) is not None
@@ -250,7 +248,8 @@ class RecordReader:
             candidates += tuple(reading for text in candidates for reading in annotations.readings(text))
         continued = self._open if self._continues(message, head, width) else None
         cut = continued if continued is not None and continued.events is None else None
-        if cut is not None and cut.extend(rest, self._lasting_table, whole=not cut.promising):
+        is_rest = cut is not None and self._may_be_rest(rest, cut)
+        if cut is not None and is_rest and cut.extend(rest, self._lasting_table, whole=not cut.promising):
             return  # what is cut is not read by halves
         origin = self._in_traceback(origin)
         events = self._table.tell(candidates, origin)
@@ -267,6 +266,16 @@ class RecordReader:
             yield from self._unmatched(message, origin)
         else:
             yield from self._counted(events)
+
+    def _may_be_rest(self, rest: Rest, cut: OpenMessage) -> bool:
+        """Whether the line may be the rest of a cut one rather than a message of its own.
+
+        A failure that stands in a line by itself is not hidden in a harmless record which does not ask for a rest.
+        """
+        if (cut.promising and cut.text.strip()) or cut.origin.level in _SEVERE:
+            return True
+        alone = self._table.tell(rest.candidates, cut.origin) or ()
+        return not any(isinstance(event, FailureReported | ProcessFailed) for event in alone)
 
     def _opens(self, message: str, head: Head, matched: bool, width: Width) -> bool | None:
         """Whether a format would describe more of the message; `None` where nothing can follow it."""
@@ -372,12 +381,6 @@ class RecordReader:
             behind_vllm=self._behind_vllm,
             container=head.container,
         )
-
-
-def _prints_user_text(file: str | None) -> bool:
-    return file is not None and (
-        file in USER_TEXT_FILES or compiled(_USER_TEXT_STEMS).fullmatch(file.removesuffix(".py")) is not None
-    )
 
 
 def _looks_like_capacity(message: str) -> bool:
