@@ -21,7 +21,10 @@ from tests.lines.test_envelopes import read
 
 DEPLOYMENTS = sorted((Path(__file__).parents[2] / "fixtures" / "logs" / "shapes").glob("*.log"))
 CUTTING = ("terminal", "viewer", "tmux")
-LEFT_OUT = {"viewer 100, at spaces": ("fail-free-memory", "fail-oom", "process-engine-dead")}
+LEFT_OUT = {
+    "viewer 100, at spaces": ("fail-free-memory", "fail-oom", "process-engine-dead"),
+    "viewer 120, at spaces, quoted": ("fail-oom",),
+}
 """Failures whose long words leave a line far from full before them: known for what they are, not for whose they are."""
 TURNS = range(len(SHAPES))
 Told = tuple[str, dict[str, Any], tuple[object, ...]]

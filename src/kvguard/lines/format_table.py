@@ -8,7 +8,7 @@ from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, describes, match, may_continue
 from kvguard.lines.openings import is_closed, may_open, openings
-from kvguard.slotted import replace
+from kvguard.slotted import fields, replace
 
 LEAST_BEGINNING = 12
 """Characters of a format's literal that a text must end with to be taken for its beginning."""
@@ -70,18 +70,23 @@ class FormatTable:
                 return found
         return None
 
-    def tell_best(self, readings: Iterable[str], origin: Origin) -> Told | None:
-        """Of several readings of one message what the row tells that is found by most; `None` if no row describes any.
+    def describes(self, text: str) -> bool:
+        """Whether any row describes the text."""
+        return any(describes(row, text) for row in self.known(text))
 
-        A row that lets anything follow its words describes a wrong reading as well.
+    def tell_best(self, readings: Iterable[str], origin: Origin) -> Told | None:
+        """Of several readings of one message what the likeliest tells; `None` if no row describes any.
+
+        A row that lets anything follow its words describes a wrong reading as well: the one that names a cause goes
+        before one that tells of an end alone, then the one found by most words, then the fullest.
         """
-        best: Told | None = None
-        for text in readings:
-            for row in self.known(text):
-                if best is None or len(row.literal) > len(best.row.literal):
-                    events = match(row, text, replace(origin, text=text))
-                    best = best if events is None else Told(row, text, events)
-        return best
+        told = (
+            Told(row, text, found)
+            for text in readings
+            for row in self.known(text)
+            if (found := match(row, text, replace(origin, text=text))) is not None
+        )
+        return max(told, key=_likelihood, default=None)
 
     def may_begin(self, text: str, by_pattern_alone: bool = False) -> bool:
         """Whether the text is a proper beginning of what a row describes.
@@ -119,3 +124,9 @@ class FormatTable:
         literals = {row.literal for row in self.rows}
         beginnings = {literal[:size] for literal in literals for size in range(LEAST_BEGINNING, len(literal))}
         return frozenset(beginnings), max(map(len, literals), default=0)
+
+
+def _likelihood(told: Told) -> tuple[bool, int, int]:
+    ends_alone = events.ProcessFailed in told.row.emits
+    filled = sum(getattr(event, field.name) is not None for event in told.events for field in fields(event))
+    return not ends_alone, len(told.row.literal), filled

@@ -1,4 +1,4 @@
-"""Source files of vLLM that print what clients have written: their records tell nothing, nor do the raw lines behind."""
+"""Source files of vLLM that print what clients write: their records tell nothing, nor do the raw lines behind them."""
 
 from kvguard.lines.patterns import compiled
 

@@ -16,7 +16,7 @@ from kvguard.slotted import dataclass, replace
 
 RAGGED = 30
 """Columns by which lines wrapped at spaces differ."""
-MAX_READINGS = 2
+MAX_READINGS = 4
 """Ways of joining the lines of one message that are followed further."""
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
@@ -112,13 +112,13 @@ class OpenMessage:
         joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
         told = self._told(joined, table)
         alike = abs(rest.width.columns - self.columns) <= RAGGED
-        begun = (text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike))
-        kept = tuple(itertools.islice(begun, MAX_READINGS))
-        if told is None and not kept:
+        begun = [text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike)]
+        if told is None and not begun:
             return False
         if told is not None:
             self.events = told.events
-        self.readings = ((told.text,) if told is not None else ()) + kept
+            begun = [told.text, *begun, *(text for text in joined if table.describes(text))]
+        self.readings = tuple(dict.fromkeys(begun))[:MAX_READINGS]
         self.columns, self.cut_at_edge = rest.width.columns, rest.width.at_edge
         self.lines += 1
         self.promising = True
