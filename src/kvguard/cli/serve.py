@@ -48,17 +48,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a token that /, /v1/report and /metrics ask for (never the probes); read again as it rotates",
     )
     parser.add_argument(
+        "--vllm-url",
+        metavar="URL",
+        help="ask vLLM itself as a second witness, as http://127.0.0.1:8000; it stands in where the log has lost the "
+        "start-up lines",
+    )
+    _add_sink_flags(parser)
+    add_formats_flag(parser)
+    add_objective_flags(parser, gate=True)
+
+
+def _add_sink_flags(parser: argparse.ArgumentParser) -> None:
+    """Where changes of state are told, besides stderr."""
+    parser.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
         help="append the report of every change of state, a JSON object a line; after a restart it tells kvguard which "
         "start was let through",
-    )
-    parser.add_argument(
-        "--vllm-url",
-        metavar="URL",
-        help="ask vLLM itself as a second witness, as http://127.0.0.1:8000; it stands in where the log has lost the "
-        "start-up lines",
     )
     parser.add_argument(
         "--events", action="store_true", help="post a Kubernetes Event a change of verdict (needs create on events)"
@@ -69,8 +76,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"the container's termination message, kept current (default: {TERMINATION_LOG}, where that exists)",
     )
-    add_formats_flag(parser)
-    add_objective_flags(parser, gate=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

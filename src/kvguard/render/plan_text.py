@@ -50,7 +50,7 @@ def plan_text(
     if plan.low is not None and plan.high is not None:
         lines += ["", *_capacity(plan, plan.low, plan.high, page)]
     if plan.workload is not None:
-        lines += ["", *_workload(plan, page)]
+        lines += ["", *_workload(plan)]
     if target is not None and outcome is not None:
         lines += ["", *_target(target, outcome, levers, page)]
     if plan.assumptions:
@@ -145,7 +145,7 @@ def _refusal(refusal: Refusal, page: Terminal) -> Iterable[str]:
     return wrap(f"vLLM would say: {refusal.printed}", page.width, "  ")
 
 
-def _workload(plan: Plan, page: Terminal) -> list[str]:
+def _workload(plan: Plan) -> list[str]:
     load = plan.workload
     if load is None:
         return []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kvguard.sources.vllm.answers import CacheInfo, EngineLoad
 from kvguard.sources.vllm.exposition import parse_metrics
 
-RUNS = Path(__file__).parents[3] / "fixtures" / "vllm"
+RUNS = Path(__file__).parents[3] / "fixtures" / "logs" / "runs"
 
 
 def read(run: str) -> tuple[CacheInfo | None, tuple[EngineLoad, ...]]:
@@ -20,14 +20,21 @@ def read(run: str) -> tuple[CacheInfo | None, tuple[EngineLoad, ...]]:
 @pytest.mark.parametrize(
     "run, engines, total_gpu_blocks, gpu_blocks, kv_cache_tokens, max_concurrency",
     [
-        ("0.8.5.post2-base-load", ("0",), 65536, 65536, None, None),  # V0: no engine label
-        ("0.10.2.post2-tp2", ("0",), 16384, 16384, None, None),
-        ("0.13.0-dp2", ("0", "1"), 16384, None, None, None),  # the sum over both, told by each
-        ("0.13.0-blocks-override-load", ("0",), 100, 100, None, None),
-        ("0.20.2-gemma3-hybrid", ("0",), 8192, 8192, None, None),
-        ("0.27.1-dp2", ("0", "1"), 16384, None, 1048576, 256.0),  # one engine's tokens beside both engines' blocks
-        ("0.32.0-gemma3-hybrid", ("0",), 8192, 8192, 900790, 27.48993288590604),
-        ("0.32.0-blocks-override", ("0",), 100, 100, 12800, 1.5625),
+        ("vllm-0.8.5.post2-cpu-base-load", ("0",), 65536, 65536, None, None),  # V0: no engine label
+        ("vllm-0.10.2.post2-cpu-tp2", ("0",), 16384, 16384, None, None),
+        ("vllm-0.13.0-cpu-dp2", ("0", "1"), 16384, None, None, None),  # the sum over both, told by each
+        ("vllm-0.13.0-cpu-blocks-override-load", ("0",), 100, 100, None, None),
+        ("vllm-0.20.2-cpu-gemma3-hybrid", ("0",), 8192, 8192, None, None),
+        (
+            "vllm-0.27.1-cpu-dp2",
+            ("0", "1"),
+            16384,
+            None,
+            1048576,
+            256.0,
+        ),  # one engine's tokens beside both engines' blocks
+        ("vllm-0.32.0-cpu-gemma3-hybrid", ("0",), 8192, 8192, 900790, 27.48993288590604),
+        ("vllm-0.32.0-cpu-blocks-override", ("0",), 100, 100, 12800, 1.5625),
     ],
 )
 def test_capacity(
@@ -45,7 +52,7 @@ def test_capacity(
 
 
 def test_the_other_labels() -> None:
-    cache, _ = read("0.32.0-blocks-override")
+    cache, _ = read("vllm-0.32.0-cpu-blocks-override")
     assert cache == CacheInfo(
         engines=("0",),
         total_gpu_blocks=100,
@@ -61,7 +68,7 @@ def test_the_other_labels() -> None:
 
 
 def test_the_block_size_of_older_releases_is_the_argument() -> None:
-    cache, _ = read("0.13.0-dp2")
+    cache, _ = read("vllm-0.13.0-cpu-dp2")
     assert cache is not None
     assert (cache.block_size, cache.block_size_resolved) == (128, False)
 
@@ -69,10 +76,10 @@ def test_the_block_size_of_older_releases_is_the_argument() -> None:
 @pytest.mark.parametrize(
     "run, loads",
     [
-        ("0.8.5.post2-base-load", (EngineLoad("0", 0, 0, 0.0, 0),)),
-        ("0.10.2.post2-tp2", (EngineLoad("0", 0, 0, 0.0, 0),)),
-        ("0.13.0-dp2", (EngineLoad("0", 0, 0, 0.0, 0), EngineLoad("1", 0, 0, 0.0, 0))),
-        ("0.13.0-blocks-override-load", (EngineLoad("0", 0, 0, 0.0, 15),)),
+        ("vllm-0.8.5.post2-cpu-base-load", (EngineLoad("0", 0, 0, 0.0, 0),)),
+        ("vllm-0.10.2.post2-cpu-tp2", (EngineLoad("0", 0, 0, 0.0, 0),)),
+        ("vllm-0.13.0-cpu-dp2", (EngineLoad("0", 0, 0, 0.0, 0), EngineLoad("1", 0, 0, 0.0, 0))),
+        ("vllm-0.13.0-cpu-blocks-override-load", (EngineLoad("0", 0, 0, 0.0, 15),)),
     ],
 )
 def test_load(run: str, loads: tuple[EngineLoad, ...]) -> None:
@@ -80,7 +87,7 @@ def test_load(run: str, loads: tuple[EngineLoad, ...]) -> None:
 
 
 def test_a_server_without_statistics_says_nothing() -> None:
-    assert read("0.32.0-nologstats") == (None, ())
+    assert read("vllm-0.32.0-cpu-nologstats") == (None, ())
 
 
 @pytest.mark.parametrize("newer_first", [True, False])

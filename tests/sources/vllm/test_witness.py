@@ -11,7 +11,7 @@ from kvguard.errors import ConfigError
 from kvguard.sources.vllm.answers import ServedModel
 from kvguard.sources.vllm.witness import KEPT_S, LARGEST_BODY_BYTES, VllmWitness
 
-RUNS = Path(__file__).parents[3] / "fixtures" / "vllm"
+RUNS = Path(__file__).parents[3] / "fixtures" / "logs" / "runs"
 
 
 class FakeVllm:
@@ -59,7 +59,7 @@ class FakeVllm:
 
 @pytest.fixture
 def vllm() -> Iterator[FakeVllm]:
-    fake = FakeVllm("0.32.0-gemma3-hybrid")
+    fake = FakeVllm("vllm-0.32.0-cpu-gemma3-hybrid")
     yield fake
     fake.stop()
 

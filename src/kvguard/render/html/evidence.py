@@ -25,7 +25,7 @@ def evidence_section(report: CapacityReport) -> Markup | None:
     if start is None:
         return None
     lines = [*_failure(start, report), *_quoted(start, report)]
-    facts = list(_facts(start, report))
+    facts = list(_facts(start))
     if not lines and not facts:
         return None
     return element(
@@ -80,7 +80,7 @@ def _all_facts(facts: list[tuple[Place, str, str]]) -> Markup:
     )
 
 
-def _facts(start: Start, report: CapacityReport) -> Iterator[tuple[Place, str, str]]:
+def _facts(start: Start) -> Iterator[tuple[Place, str, str]]:
     for fact, place in sorted(start.lines.items(), key=lambda item: (item[1].line, item[0])):
         value = _value(start, fact)
         if value is not None:

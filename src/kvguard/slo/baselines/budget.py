@@ -92,7 +92,7 @@ def budget_change(pair: Pair) -> BudgetChange:
     joined = not apart and all("consumed" in side for side in (old, new))
     names = ("usable", *(("consumed",) if joined else ("weights", "non_torch")), "activation_peak", "cuda_graphs")
     parts = tuple(Part(name, old.get(name), new.get(name)) for name in names if old.get(name) or new.get(name))
-    return BudgetChange(parts, _cache(pair, old, new), _bytes_per_token(pair))
+    return BudgetChange(parts, _cache(pair), _bytes_per_token(pair))
 
 
 def _parts(side: Baseline) -> dict[str, float]:
@@ -130,7 +130,7 @@ def _since(side: Baseline, release: Release) -> bool | None:
         return None
 
 
-def _cache(pair: Pair, old: Mapping[str, float], new: Mapping[str, float]) -> Part:
+def _cache(pair: Pair) -> Part:
     """The cache's bytes; where one side prints tokens or blocks only, by the other's bytes for each of them."""
     sides = [_cache_of(pair.old), _cache_of(pair.new)]
     told = [side is not None for side in sides]
