@@ -78,6 +78,7 @@ def test_what_cannot_be_planned_is_one_line(words: tuple[str, ...], told: str, c
     "words",
     [
         ("--gpu-memory", "24 apples"),
+        ("--gpu-memory", "24"),
         ("--kv-cache-memory-bytes", "4GiB..3GiB"),
         ("--gpu-memory-utilization", "5"),
         ("--min-concurrency", "nan"),
@@ -217,6 +218,56 @@ def test_a_miss_ends_with_what_to_change(capsys: Capture) -> None:
     assert "Target, 6 requests of max_model_len an engine: missed" in text
     assert "+ --kv-cache-dtype fp8: gives 8.00." in text
     assert "the pool is not enlarged" in text
+
+
+def test_a_card_that_the_weights_do_not_fit_on_holds_nothing_not_less(capsys: Capture) -> None:
+    words = ("llama-3.1-70b", "--gpu-memory", "24GiB")
+    status, document = plan(capsys, *words)
+    _, text = page(capsys, *words)
+
+    assert status == 1
+    assert document["capacity"]["gpu_blocks"] == {"low": 0, "high": 0}
+    assert document["capacity"]["max_concurrency"] == {"low": 0, "high": 0}
+    assert "gives -" not in text
+    assert max(len(word) for word in text.split() if "█" in word) == 40
+
+
+def test_of_requests_longer_than_the_context_none_is_served(capsys: Capture) -> None:
+    words = (LLAMA, "--kv-cache-memory-bytes", "20GiB", "--max-model-len", "4096", "--prompt-tokens", "5000")
+    status, document = plan(capsys, *words, "--output-tokens", "500", "--concurrent-requests", "4")
+    gains = {lever["flag"]: lever for lever in document["target"]["levers"]}
+
+    assert status == 1
+    assert document["workload"]["service_concurrency"] == {"low": 0, "high": 0}
+    assert document["target"]["outcome"] == "fail"
+    assert gains["tokens a request"]["value"] == "at most 4,096"
+    assert not gains["--kv-cache-dtype"]["meets"]
+
+
+def test_a_load_is_helped_by_nothing_that_leaves_the_start_refused(capsys: Capture) -> None:
+    words = (LLAMA, "--kv-cache-memory-bytes", "10GiB", "--prompt-tokens", "3000", "--output-tokens", "500")
+    status, document = plan(capsys, *words, "--concurrent-requests", "40")
+    helps = {lever["flag"] for lever in document["target"]["levers"] if lever["meets"]}
+
+    assert status == 1
+    assert document["starts"] is False
+    assert "--kv-cache-dtype" in helps
+    assert "tokens a request" not in helps
+
+
+def test_memory_that_a_declared_cache_does_not_take_helps_nobody(capsys: Capture) -> None:
+    words = (LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--min-concurrency", "6")
+    _, document = plan(capsys, *words)
+    flags = {lever["flag"] for lever in document["target"]["levers"]}
+
+    assert "--kv-cache-memory-bytes" in flags
+    assert not flags & {"--quantization", "--gpu-memory-utilization", "--max-num-seqs"}
+
+
+def test_a_release_that_nobody_has_tested_is_said_to_be_one(capsys: Capture) -> None:
+    _, text = page(capsys, LLAMA, "--vllm-version", "0.99")
+
+    assert "--vllm-version 0.99.0 by the rules of 0.32.0, the newest that was tested" in text
 
 
 def test_a_load_is_counted_in_whole_blocks(capsys: Capture) -> None:

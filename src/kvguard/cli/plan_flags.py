@@ -3,7 +3,7 @@
 import argparse
 from math import inf, nan
 
-from kvguard.units import Interval, QuantityError, parse_bytes_interval
+from kvguard.units import MIB, Interval, QuantityError, parse_bytes_interval
 
 COUNTS = (
     "block-size",
@@ -98,6 +98,9 @@ def _share(text: str) -> float:
 
 def _size(text: str) -> Interval:
     try:
-        return parse_bytes_interval(text)
+        size = parse_bytes_interval(text)
     except QuantityError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if 0 < size.high < MIB:  # 24 without its unit would be planned for as 24 bytes
+        raise argparse.ArgumentTypeError(f"{text!r} is {size.high:,.0f} bytes: write the unit, as 24GiB")
+    return size

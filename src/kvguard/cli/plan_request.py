@@ -187,6 +187,12 @@ def target_of(arguments: argparse.Namespace, plan: Plan) -> Target | None:
     return Target(1.0) if plan.starts is not True and plan.low is not None else None
 
 
+def _fixed(arguments: argparse.Namespace, plan: Plan) -> str | None:
+    if plan.pool.override is not None:
+        return "blocks"
+    return "bytes" if arguments.kv_cache_memory_bytes else None
+
+
 def facts_of(
     arguments: argparse.Namespace,
     model: ModelInput,
@@ -204,7 +210,7 @@ def facts_of(
         weights = budget.weights.bytes
     return Facts(
         kv_cache_bytes=_tightest(plan),
-        fixed="blocks" if plan.pool.override is not None else None,
+        fixed=_fixed(arguments, plan),
         concurrency=None if low is None or plan.high is None else _concurrency(plan),
         max_model_len=serving.max_model_len,
         total_bytes=None if budget is None or budget.total is None else budget.total.bytes,

@@ -161,19 +161,28 @@ def _weigh_exactly(facts: Facts, target: Target) -> Interval | None:
     layout = layout_of(facts)
     if layout is None or facts.kv_cache_bytes is None:
         return None
+    if target.of_workload and _refused(layout, facts.kv_cache_bytes.high):
+        return Interval.exact(0.0)  # no load is served by a server that does not start
     ends = [_figure(layout, facts, target, end) for end in (facts.kv_cache_bytes.low, facts.kv_cache_bytes.high)]
     return Interval(*ends)
 
 
 def _figure(layout: Layout, facts: Facts, target: Target, kv_cache_bytes: float) -> float:
-    blocks, _ = pool_blocks(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages))
+    blocks, _ = pool_blocks(layout, [int(kv_cache_bytes)] * len(layout.stages))
     if target.of_workload and facts.workload is not None:
-        held = min(serve(layout, blocks, facts.workload).concurrency, layout.serving.max_num_seqs)
+        service = serve(layout, blocks, facts.workload)
+        if service.limited_by == "max_model_len":
+            return 0.0
+        held = min(service.concurrency, layout.serving.max_num_seqs)
         return _over_engines(held, facts.data_parallel_size)
     figure, length = max_concurrency(layout, blocks) or 0.0, layout.serving.max_model_len
-    if check_fit(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages), None) is None:
+    if not _refused(layout, kv_cache_bytes):
         return figure
-    return min(figure, (blocks - 1) / blocks_per_request(layout, length))  # the start itself would be refused
+    return min(figure, max(0, blocks - 1) / blocks_per_request(layout, length))  # the start itself would be refused
+
+
+def _refused(layout: Layout, kv_cache_bytes: float) -> bool:
+    return check_fit(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages), None) is not None
 
 
 def layout_of(facts: Facts) -> Layout | None:

@@ -162,6 +162,9 @@ def resolve(
     release = options.vllm_version
     if options.vllm_version is _DEFAULTS.vllm_version:
         assumed.append(Assumption("vllm_version", str(release), "the newest that was tested"))
+    elif release > releases.NEWEST_TESTED:
+        why = f"by the rules of {releases.NEWEST_TESTED}, the newest that was tested"
+        assumed.append(Assumption("vllm_version", str(release), why))
     serving = _serving(options, model, _batch_defaults(options, total_gpu_bytes, assumed), assumed)
     _check_parallelism(serving, model)
     _check_cross_attention(serving, model)

@@ -30,10 +30,10 @@ def pool_blocks(layout: Layout, stage_bytes: Sequence[int]) -> tuple[int, int]:
 
     Args:
         layout: the deployment's layout.
-        stage_bytes: bytes for the cache on one rank of each stage.
+        stage_bytes: bytes for the cache on one rank of each stage; negative where the weights alone are too large.
     """
     counts = [
-        (available // stage.bytes_per_block, stage.index)
+        (max(0, available) // stage.bytes_per_block, stage.index)
         for stage, available in zip(layout.stages, stage_bytes, strict=True)
         if stage.bytes_per_block
     ]

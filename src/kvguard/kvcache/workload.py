@@ -42,7 +42,8 @@ class Service:
     """What the pool of one engine makes of the load.
 
     `concurrency` is unrounded and divides the usable blocks (one id is the null block); `requests` is what runs at
-    once, whole, with max_num_seqs; `share` is the part of the usable blocks that one more request takes.
+    once, whole, with max_num_seqs, and none where one is longer than max_model_len; `share` is the part of the usable
+    blocks that one more request takes.
     """
 
     blocks: RequestBlocks
@@ -76,8 +77,9 @@ def serve(layout: Layout, blocks: int, workload: Workload) -> Service:
     room = max(0, usable - need.shared)
     concurrency = room / need.each if need.each else float(layout.serving.max_num_seqs)
     share = need.each / usable if usable else float("inf")
-    requests = min(floor(concurrency), layout.serving.max_num_seqs)
-    return Service(need, concurrency, share, requests, _limit(layout, workload, concurrency))
+    limit = _limit(layout, workload, concurrency)
+    requests = 0 if limit == "max_model_len" else min(floor(concurrency), layout.serving.max_num_seqs)
+    return Service(need, concurrency, share, requests, limit)
 
 
 def _limit(layout: Layout, workload: Workload, concurrency: float) -> str:

@@ -7,6 +7,7 @@ from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Lever, Target
+from kvguard.kvcache.options import Assumption
 from kvguard.kvcache.plan import End, Plan
 from kvguard.kvcache.spelling import AND, spelt
 from kvguard.kvcache.workload import request_blocks
@@ -84,13 +85,14 @@ def _verdict(plan: Plan) -> str:
 
 def _budget(budget: Budget, page: Terminal) -> list[str]:
     parts = [("weights", budget.weights), ("reserve", budget.reserve), ("KV cache", budget.kv_cache)]
-    whole = budget.total.bytes.high if budget.total is not None else 0
+    middles = [(part.bytes.low + part.bytes.high) / 2 for _, part in parts if part is not None]
+    longest = max((budget.total.bytes.high if budget.total is not None else 0, *middles))
     rows = []
     for label, part in parts:
         if part is None:
             continue
         middle = (part.bytes.low + part.bytes.high) / 2
-        bar = "█" * max(0, round(_BAR * middle / whole)) if whole else ""
+        bar = "█" * max(0, round(_BAR * middle / longest)) if longest else ""
         tone = Tone.ACCENT if label == "KV cache" else Tone.PLAIN
         rows.append([Cell(label), Cell(_size(part.bytes), right=True), Cell(bar, tone), Cell(part.source, Tone.QUIET)])
     share = (
@@ -150,8 +152,8 @@ def _workload(plan: Plan) -> list[str]:
     if load is None:
         return []
     need = request_blocks(plan.layout, load)
-    shared = f" and {need.shared} shared once" if need.shared else ""
-    lines = [f"A request of {load.request_tokens:,} tokens holds {need.each} blocks{shared}"]
+    shared = f" and {need.shared:,} shared once" if need.shared else ""
+    lines = [f"A request of {load.request_tokens:,} tokens holds {need.each:,} blocks{shared}"]
     if plan.low is None or plan.high is None or plan.low.service is None or plan.high.service is None:
         return lines
     low, high = plan.low.service, plan.high.service
@@ -200,10 +202,17 @@ def _lever(lever: Lever) -> str:
 
 def _assumptions(plan: Plan, page: Terminal) -> list[str]:
     rows = [
-        [Cell(f"--{a.option.replace('_', '-')}"), Cell(str(a.value), right=True), Cell(a.why, Tone.QUIET)]
+        [Cell(f"--{a.option.replace('_', '-')}"), Cell(_taken(a), right=True), Cell(a.why, Tone.QUIET)]
         for a in plan.assumptions
     ]
     return columns(rows, page, "  ")
+
+
+def _taken(assumption: Assumption) -> str:
+    """As it is typed, but for a card's memory: nobody reads its bytes."""
+    if assumption.option == "gpu_memory" and isinstance(assumption.value, int):
+        return format_bytes(assumption.value)
+    return str(assumption.value)
 
 
 def _span(low: End, high: End, figure: Callable[[End], float], spelt: str = "{:,.0f}") -> str:
