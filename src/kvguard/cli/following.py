@@ -19,7 +19,7 @@ from kvguard.sources.blocks import describe_os_error
 from kvguard.sources.opening import followed
 from kvguard.sources.source import Boundary, Chunk, Source, State
 from kvguard.sources.wait import wait
-from kvguard.startup.report import Phase
+from kvguard.startup.report import ENDED, Phase
 
 SILENCE_S = 0.3
 """How long a log must be silent behind the answer: what was written before it was followed comes in bursts."""
@@ -34,10 +34,9 @@ Clock = Callable[[], float]
 Talk = Callable[[Verdict, float], None]
 
 
-_ENDED = frozenset({Phase.FAILED, Phase.STOPPED})
 _REACHED = {
-    Until.CAPACITY: frozenset({Phase.ALLOCATED, Phase.READY, *_ENDED}),
-    Until.READY: frozenset({Phase.READY, *_ENDED}),
+    Until.CAPACITY: frozenset({Phase.ALLOCATED, Phase.READY, *ENDED}),
+    Until.READY: frozenset({Phase.READY, *ENDED}),
 }
 
 

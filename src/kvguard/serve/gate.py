@@ -10,9 +10,7 @@ from kvguard.serve.let_through import LetThrough
 from kvguard.slo.objectives import Gate, GateMode, OnUnknown
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.slotted import dataclass, replace
-from kvguard.startup.report import Phase
-
-_ENDED = (Phase.FAILED, Phase.STOPPED)
+from kvguard.startup.report import ENDED, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None) -> Gate
     is_open, why = _by_mode(outcome, gate)
     if start is None:
         return GateAnswer(is_open, why, kept)
-    if start.phase in _ENDED:
+    if start.phase in ENDED:
         still_open = is_open and gate.mode is GateMode.OBSERVE
         return GateAnswer(still_open, why if still_open or not is_open else WHEN_ENDED, kept)
     if is_open:

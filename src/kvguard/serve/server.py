@@ -7,8 +7,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import uvicorn
 
@@ -18,6 +17,7 @@ from kvguard.serve.reader import Reader
 from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Sidecar
 from kvguard.serve.snapshot import Watched
+from kvguard.serve.state_changes import Write
 
 MAX_HEAD_BYTES = 16 * 1024
 """Of a request's line and headers: ten times what a browser sends."""
@@ -25,7 +25,6 @@ GRACE_S = 1
 """For answers under way when the end is asked for."""
 
 Build = Callable[[Watched], Asgi]
-Write = Callable[[Mapping[str, Any]], None]
 
 
 class RestfulServer(uvicorn.Server):

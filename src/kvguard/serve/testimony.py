@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kvguard.slotted import replace
 from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.startup.report import (
+    ENDED,
     Capacity,
     CapacityReport,
     DeploymentCapacity,
@@ -23,7 +24,6 @@ DISAGREE = "log-and-metrics-disagree"
 STANDS_IN = "capacity-from-metrics"
 _CONCURRENCY_ROUNDING = 0.005
 """The log prints two decimals, `/metrics` all of them."""
-_ENDED = (Phase.FAILED, Phase.STOPPED)
 
 
 def amended(report: CapacityReport, answer: VllmAnswer, name: str) -> CapacityReport:
@@ -35,7 +35,7 @@ def amended(report: CapacityReport, answer: VllmAnswer, name: str) -> CapacityRe
         name: the address that was asked.
     """
     start = report.start
-    if answer.cache is None or (start is not None and start.phase in _ENDED) or not _of_this_start(start, answer):
+    if answer.cache is None or (start is not None and start.phase in ENDED) or not _of_this_start(start, answer):
         return report
     if start is None or _tells_nothing(start.capacity.weakest):
         standing_in = _standing_in(start or Start(index=0, phase=Phase.READY), answer, name)

@@ -13,7 +13,7 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache.releases import TOKENS_FROM_CONCURRENCY, parse_release
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slotted import dataclass
-from kvguard.sources.prometheus_query import Sample, instant_query
+from kvguard.sources.prometheus_query import Sample, instant_query, without_credentials
 from kvguard.startup.report import TokenFigure
 
 Ask = Callable[[str, str], Sequence[Sample]]
@@ -35,7 +35,6 @@ _INFO_SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_
 
 _RANGE = re.compile(r"(?:\d+(?:ms|[smhdwy]))+")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_CREDENTIALS = re.compile(r"//[^/@]*@")
 DEFAULT_RANGE = "1h"
 
 
@@ -53,7 +52,7 @@ class Query:
     @property
     def name(self) -> str:
         """What messages call it: without a password."""
-        return "prometheus:" + _CREDENTIALS.sub("//", self.url) + (self.expression or self.selector)
+        return "prometheus:" + without_credentials(self.url) + (self.expression or self.selector)
 
 
 def parse_query(text: str) -> Query:

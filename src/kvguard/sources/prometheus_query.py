@@ -24,6 +24,11 @@ class Sample:
     value: float
 
 
+def without_credentials(url: str) -> str:
+    """The URL as messages show it: no user, no password."""
+    return _USER.sub("//", url)
+
+
 def instant_query(server: str, query: str, token: str | None = None) -> tuple[Sample, ...]:
     """The instant vector that a query gives.
 
@@ -37,7 +42,7 @@ def instant_query(server: str, query: str, token: str | None = None) -> tuple[Sa
     """
     import httpx  # a fifth of a second that only those pay who ask
 
-    shown = _USER.sub("//", server)
+    shown = without_credentials(server)
     try:
         status, body = _asked(server, query, {"Authorization": f"Bearer {token}"} if token else {})
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:

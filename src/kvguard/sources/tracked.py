@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvguard.slotted import dataclass
+from kvguard.sources.blocks import BLOCK_BYTES
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 256
-_BLOCK = 1024 * 1024
 
 
 class Identity(NamedTuple):
@@ -159,7 +159,7 @@ def first_data(descriptor: int) -> tuple[int, bytes]:
     A hole in a file often becomes written zeros in its copy.
     """
     place = _data_at(descriptor, 0)
-    while (block := os.pread(descriptor, _BLOCK, place)) and block == bytes(len(block)):
+    while (block := os.pread(descriptor, BLOCK_BYTES, place)) and block == bytes(len(block)):
         place += len(block)
     data = block.lstrip(b"\0")
     place += len(block) - len(data)

@@ -6,14 +6,13 @@ from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.stamps import elapsed
 from kvguard.startup.ingest import engine_index
-from kvguard.startup.report import Phase
+from kvguard.startup.report import ENDED, Phase
 from kvguard.startup.state import StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
 """What may change a start that serves, if a process of that start says it."""
 LONGEST_START = 86400.0
 """Seconds by which the beginning of a start can lie before its other lines."""
-_ENDED = (Phase.FAILED, Phase.STOPPED)
 _TROUBLE = (
     events.FailureReported,
     events.ProcessFailed,
@@ -84,7 +83,7 @@ def announces_behind(state: StartState, event: Event) -> bool:
     A new container counts its pids anew, so they say nothing here; a start that is still under way may go on in the
     new stream, and is left to the rules that look at pids.
     """
-    far = state.reported or state.phase in _ENDED or state.phase is Phase.READY
+    far = state.reported or state.phase in ENDED or state.phase is Phase.READY
     vouched = event.origin.trust is Trust.RECORD or state.stripped
     return (
         far and vouched and isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
@@ -94,7 +93,7 @@ def announces_behind(state: StartState, event: Event) -> bool:
 def _announces_another(state: StartState, event: Event) -> bool:
     """An API server announces itself once: again, or where a start has gone further without it, it is another one."""
     earlier = state.announced.get(announcement_kind(event))
-    far = state.reported or state.phase in _ENDED or state.phase is Phase.READY
+    far = state.reported or state.phase in ENDED or state.phase is Phase.READY
     if earlier is None:
         return far and _is_new(state, event.origin)
     if event.origin.tag != earlier.tag:
@@ -108,7 +107,7 @@ def stands_behind_its_place(state: StartState, event: Event) -> bool:
     stamp = state.stamp_of(event.origin)
     return (
         isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
-        and not (state.phase in _ENDED or (state.phase is Phase.READY and state.api_server))
+        and not (state.phase in ENDED or (state.phase is Phase.READY and state.api_server))
         and not state.announced.get(announcement_kind(event))
         and stamp is not None
         and state.began is not None
@@ -120,8 +119,8 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
     """An engine that has reported, failed or ended is configured again by another process, or by the same pid anew."""
     if not _is_new(state, event.origin):
         configured = any(event.origin.pid in engine.pids for engine in state.engines.values())
-        return configured and state.phase in (Phase.READY, *_ENDED)
-    if state.phase in _ENDED:
+        return configured and state.phase in (Phase.READY, *ENDED)
+    if state.phase in ENDED:
         return True
     if event.origin.engine is None and event.origin.pid is not None:
         return state.reported  # a tag without an index can only mean the one engine
@@ -131,7 +130,7 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
 
 def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
-    if state.phase in _ENDED:
+    if state.phase in ENDED:
         return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
     if _speaks_for_another(state, event.origin):
         return True

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kvguard.slotted import fields, replace
-from kvguard.startup.report import Capacity, CapacityReport, DeploymentCapacity, LogCounts, Phase, Start
+from kvguard.startup.report import Capacity, CapacityReport, DeploymentCapacity, LogCounts, Phase, Start, weakness
 
 _WORST_FIRST = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.STOPPED, Phase.ALLOCATED, Phase.READY)
 
@@ -43,7 +43,7 @@ def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
     started = [report for report in reports if report.start is not None]
     if len({report.start.model for report in started if report.start is not None}) <= 1:
         return join(reports)
-    weakest = min(started, key=lambda report: _weakness(report.start.capacity.weakest) if report.start else (0, 0, 0))
+    weakest = min(started, key=lambda report: weakness(report.start.capacity.weakest) if report.start else (0, 0, 0))
     return replace(weakest, counts=_counts(reports))
 
 
@@ -68,7 +68,7 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
     whole = len(reported) >= expected
     missing = tuple(item for start in starts for item in start.missing) if not whole else ()
     capacity = DeploymentCapacity(
-        weakest=min(reported or engines or (Capacity(),), key=_weakness),
+        weakest=min(reported or engines or (Capacity(),), key=weakness),
         engines=len(reported),
         engines_expected=expected,
         total_kv_cache_tokens=sum(t for t in tokens if t) if whole and all(tokens) else None,
@@ -88,7 +88,7 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
 
 def _of_weakest(starts: Sequence[Start]) -> Start:
     """The node whose engine is the weakest of all."""
-    return min(starts, key=lambda start: _weakness(start.capacity.weakest))
+    return min(starts, key=lambda start: weakness(start.capacity.weakest))
 
 
 def _side_by_side(starts: Sequence[Start]) -> tuple[Capacity, ...]:
@@ -108,15 +108,6 @@ def _expected(starts: Sequence[Start], reported: int) -> int:
     """The whole data-parallel size where a node names it, else the nodes' own numbers added up."""
     whole = max((start.data_parallel_size or 0 for start in starts), default=0)
     return whole if whole > 1 else max(sum(start.capacity.engines for start in starts), reported, 1)
-
-
-def _weakness(engine: Capacity) -> tuple[float, float, int]:
-    unknown = float("inf")
-    return (
-        engine.max_concurrency if engine.max_concurrency is not None else unknown,
-        engine.kv_cache_tokens if engine.kv_cache_tokens is not None else unknown,
-        int(engine.engine or 0),
-    )
 
 
 def _sources(reports: Sequence[CapacityReport]) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
+ENDED = (Phase.FAILED, Phase.STOPPED)
+"""The phases that no process of the start outlives."""
+
+
 class FailureKind(StrEnum):
     """Why a start failed."""
 
@@ -78,6 +82,16 @@ class Capacity:
     derived: Mapping[str, Derived] = field(default_factory=lambda: MappingProxyType({}))
     profiled_gpu_blocks: int | None = None
     """What would be there without num_gpu_blocks_override; `None` where no option fixes the blocks."""
+
+
+def weakness(engine: Capacity) -> tuple[float, float, int]:
+    """Sorts the weakest engine first: lowest concurrency, then fewest tokens, then lowest index; a silent one last."""
+    unknown = float("inf")
+    return (
+        engine.max_concurrency if engine.max_concurrency is not None else unknown,
+        engine.kv_cache_tokens if engine.kv_cache_tokens is not None else unknown,
+        int(engine.engine or 0),
+    )
 
 
 @dataclass(frozen=True, slots=True)

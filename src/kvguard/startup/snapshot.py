@@ -24,6 +24,7 @@ from kvguard.startup.report import (
     StartSummary,
     Timings,
     TokenFigure,
+    weakness,
 )
 from kvguard.startup.state import EngineState, FailureState, RankState, Sighting, StartState
 from kvguard.startup.versions import TOKENS_FROM_CONCURRENCY, at_least
@@ -201,7 +202,7 @@ def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCap
     concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency is not None]
     whole = complete and silent == 0
     return DeploymentCapacity(
-        weakest=_with_loose_cache(state, min(engines, key=_weakness, default=Capacity())),
+        weakest=_with_loose_cache(state, min(engines, key=weakness, default=Capacity())),
         engines=len(reported),
         engines_expected=engines_expected(state),
         total_kv_cache_tokens=sum(tokens) if whole and len(tokens) == len(reported) else None,
@@ -220,16 +221,6 @@ def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
 
 def _has_capacity(engine: Capacity) -> bool:
     return any(value is not None for value in (engine.kv_cache_tokens, engine.gpu_blocks, engine.max_concurrency))
-
-
-def _weakness(engine: Capacity) -> tuple[float, float, int]:
-    """Lowest concurrency, then fewest tokens, then lowest index; an engine that says nothing comes last."""
-    unknown = float("inf")
-    return (
-        engine.max_concurrency if engine.max_concurrency is not None else unknown,
-        engine.kv_cache_tokens if engine.kv_cache_tokens is not None else unknown,
-        int(engine.engine or 0),
-    )
 
 
 def _memory(state: StartState, lines: dict[str, int]) -> Memory:

@@ -7,11 +7,10 @@ from kvguard.render.html.bars import Stretch, drawing
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.probe_budget import probe_budget_line
 from kvguard.render.start_facts import PHASE_WORDS
-from kvguard.startup.report import CapacityReport, FailureKind, Phase, Runtime, Start, StartSummary, Timings
+from kvguard.startup.report import ENDED, CapacityReport, FailureKind, Phase, Runtime, Start, StartSummary, Timings
 from kvguard.units import format_ratio, format_seconds
 
 _STEPS = (Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
-_ENDS = (Phase.FAILED, Phase.STOPPED)
 _STEP_NAMES = {
     Phase.LOADING: "loading weights",
     Phase.PROFILING: "profiling",
@@ -68,9 +67,9 @@ def _steps(start: Start) -> Markup:
             aria_current="step" if step is phase else None,
         )
         for index, step in enumerate(_STEPS)
-        if index <= reached or phase not in _ENDS
+        if index <= reached or phase not in ENDED
     ]
-    end = element("li", PHASE_WORDS[phase], class_="bad", aria_current="step") if phase in _ENDS else None
+    end = element("li", PHASE_WORDS[phase], class_="bad", aria_current="step") if phase in ENDED else None
     return element("ol", items, end, class_="steps")
 
 
