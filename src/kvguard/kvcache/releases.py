@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 
-_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-]?[A-Za-z].*|[.+].*)?")
+_RELEASE = re.compile(r"v?(?!0\.1\.dev)(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-]?[A-Za-z].*|[.+].*)?")
 
 
 class Release(NamedTuple):
@@ -23,7 +23,7 @@ def parse_release(text: str) -> Release:
     """Read "0.10.2.post2" or "v0.32.0+cpu".
 
     Raises:
-        ConfigError: not a version.
+        ConfigError: not a version, or the "0.1.dev…" of a build from a shallow checkout, which names no release.
     """
     match = _RELEASE.fullmatch(text.strip())
     if match is None:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache.releases import TOKENS_FROM_CONCURRENCY, parse_release
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slotted import dataclass
 from kvguard.sources.prometheus_query import Sample, instant_query, without_credentials
 from kvguard.startup.report import TokenFigure
+from kvguard.startup.versions import token_figure
 
 Ask = Callable[[str, str], Sequence[Sample]]
 """Asks a server (by URL) a question in PromQL."""
@@ -170,10 +170,5 @@ def _options(query: Query, infos: Sequence[Sample], lengths: Sequence[float]) ->
 
 def _token_figure(versions: set[str]) -> TokenFigure | None:
     """What the token gauge means, where all series agree on it."""
-    try:
-        later = {parse_release(version) >= TOKENS_FROM_CONCURRENCY for version in versions}
-    except ConfigError:
-        return None
-    if len(later) != 1:
-        return None
-    return TokenFigure.CONCURRENCY_TIMES_LEN if later.pop() else TokenFigure.POOL
+    meant = {token_figure(version) for version in versions}
+    return meant.pop() if len(meant) == 1 else None

@@ -27,7 +27,7 @@ from kvguard.startup.report import (
     weakness,
 )
 from kvguard.startup.state import EngineState, FailureState, RankState, Sighting, StartState
-from kvguard.startup.versions import TOKENS_FROM_CONCURRENCY, at_least
+from kvguard.startup.versions import token_figure
 
 
 def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
@@ -188,10 +188,9 @@ def _blocks(state: StartState, engine: EngineState, sole: bool) -> Sighting[int]
 
 
 def _token_figure(state: StartState, engine: EngineState) -> TokenFigure | None:
-    later = at_least(state.text("vllm_version"), TOKENS_FROM_CONCURRENCY)
-    if later is None:
-        return TokenFigure.CONCURRENCY_TIMES_LEN if engine.combined_line else None
-    return TokenFigure.CONCURRENCY_TIMES_LEN if later else TokenFigure.POOL
+    return token_figure(state.text("vllm_version")) or (
+        TokenFigure.CONCURRENCY_TIMES_LEN if engine.combined_line else None
+    )
 
 
 def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCapacity:

@@ -1,6 +1,7 @@
 """vLLM's release numbers, as far as the meaning of its lines turns on them."""
 
 from kvguard.lines.patterns import compiled
+from kvguard.startup.report import TokenFigure
 
 NEWEST_TESTED = (0, 33, 0)
 """The newest release whose wordings the table holds."""
@@ -11,7 +12,7 @@ ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)
 TOKENS_FROM_CONCURRENCY = (0, 20, 1)
 """From here the token figure is concurrency times max_model_len; before, the pool."""
 
-_RELEASE = r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?"
+_RELEASE = r"v?(?!0\.1\.dev)(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?"
 
 Release = tuple[int, int, int]
 
@@ -22,7 +23,7 @@ def release(version: str | None) -> Release | None:
     A development build "0.1.dev…" of a shallow checkout names no release either.
     """
     match = compiled(_RELEASE).match(version or "")
-    if match is None or (version or "").startswith("0.1.dev"):
+    if match is None:
         return None
     return int(match[1]), int(match[2]), int(match[3] or 0)
 
@@ -31,3 +32,11 @@ def at_least(version: str | None, bound: Release) -> bool | None:
     """Whether the version is that release or a later one; `None` where it is unknown."""
     known = release(version)
     return None if known is None else known >= bound
+
+
+def token_figure(version: str | None) -> TokenFigure | None:
+    """What the token figure means in that release; `None` where it is unknown."""
+    later = at_least(version, TOKENS_FROM_CONCURRENCY)
+    if later is None:
+        return None
+    return TokenFigure.CONCURRENCY_TIMES_LEN if later else TokenFigure.POOL
