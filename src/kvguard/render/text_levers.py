@@ -53,7 +53,8 @@ def _unit(levers: Sequence[Lever]) -> str:
 def _table(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
     """A line a lever: the change as it is typed, what it gives, its price."""
     typed = [shown(lever.spelt.replace(AND, " "), _LONGEST_FLAG) for lever in levers]
-    figures = [shown(lever.figure or lever.gives, _LONGEST_FIGURE) for lever in levers]
+    unit = _unit(levers)
+    figures = [shown(_figure(lever, unit), _LONGEST_FIGURE) for lever in levers]
     first, second = max(map(len, typed)), max(map(len, figures))
     margin = 2 * len(INDENT) + first + 2 + second + 2
     beside = terminal.width - margin >= _NARROWEST
@@ -70,6 +71,14 @@ def _table(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
         else:
             lines += [begin, *(" " * (3 * len(INDENT)) + line for line in painted)]
     return lines
+
+
+def _figure(lever: Lever, unit: str) -> str:
+    """What a lever gives, with the length of its requests where that is another than the title's."""
+    if lever.figure is None:
+        return lever.gives
+    length = lever.unit.removeprefix("requests ")
+    return f"{lever.figure} {length}" if lever.unit != unit and length.startswith("of ") else lever.figure
 
 
 def _in_full(levers: Sequence[Lever], terminal: Terminal) -> Iterable[str]:
