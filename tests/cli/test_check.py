@@ -128,7 +128,12 @@ def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
         (["check", RAG, "--until", "never"], "kvguard check: argument --until: 'never' is neither capacity nor ready"),
         (["check", RAG, "--timeout", "soon"], "kvguard check: argument --timeout: 'soon' is not a duration: write a "),
         (["check", RAG, "--min-concurrency", "x"], "kvguard check: argument --min-concurrency: 'x' is not a number"),
-        (["check", RAG, "--min-concurency", "2"], "kvguard check: unrecognized arguments: --min-concurency 2"),
+        (["check", RAG, "--min-concurency", "2"], "kvguard check: unrecognized arguments: --min-concurency 2; did"),
+        (
+            ["check", RAG, "--min-concurency=2"],
+            "kvguard check: unrecognized arguments: --min-concurency=2; did you mean --min-concurrency?",
+        ),
+        (["check", RAG, "--colour"], "kvguard check: unrecognized arguments: --colour (see kvguard check --help)"),
         (["chekc", RAG], "kvguard: argument COMMAND: invalid choice: 'chekc'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import re
 from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
@@ -44,8 +45,20 @@ def run(words: Sequence[str]) -> int:
     arguments, unknown = top.parse_known_args(words)
     if unknown:
         top.prog = f"kvguard {arguments.command}"  # its --help lists the flags that there are
-        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+        top.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown, arguments.command)}")
     return int(_module(arguments.command).run(arguments))
+
+
+def _nearest(unknown: Sequence[str], command: str) -> str:
+    """The flag that was most likely meant by the first one that is none; empty where none is near."""
+    from difflib import get_close_matches
+
+    described = argparse.ArgumentParser(add_help=False)
+    _module(command).configure(described)
+    known = re.findall(r"--[a-z][a-z0-9-]*", described.format_help())
+    flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+    close = get_close_matches(flags[0], known, n=1, cutoff=0.8) if flags else []
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _module(name: str) -> ModuleType:

@@ -24,7 +24,8 @@ BAR_COLUMNS = 40
 _ACTIVE = re.compile(
     # markup and HTML anywhere; a mention, an issue's number, an autolink, an emoji's name; what makes a line a list,
     # a heading or a rule where it begins one
-    r"[\\`*{}\[\]#|<>~$&@]|(?<!\w)_|_(?!\w)|:(?=//|:|[\w+-]+:)|(?<=www)\.|^[-+=\d]"
+    r"[\\`*{}\[\]#|<>~$&@]|(?<!\w)_|_(?!\w)|:(?=//|:|[\w+-]+:)|(?<=www)\."
+    r"|^[-+=](?=\s|[-+=\s]*$)|^\d(?=\d{0,8}[.)](?:\s|$))"
 )
 
 
