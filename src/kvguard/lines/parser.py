@@ -112,7 +112,7 @@ class StartupLogParser:
             self._widest = max(self._widest, columns)
             head = envelope(shown)
             container = head.container or container
-            short_by = self._widest - columns
+            short_by = max(self._widest, records.NARROWEST_TERMINAL) - columns
             last = piece is pieces[-1]
             width = Width(columns, short_by <= BLANKS_AT_EDGE, short_by <= RAGGED, followed=followed and last)
             yield from self._routed(number, head._replace(container=container), width)
