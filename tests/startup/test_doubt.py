@@ -79,6 +79,17 @@ def test_a_server_that_goes_on_has_not_been_started_again(come, life):
     assert guard.report.start.capacity.weakest.max_concurrency == 53.71
 
 
+def test_a_process_of_the_old_start_that_had_told_nothing_yet_vouches_for_none():
+    silent = "(ApiServer_1 pid=104) INFO 12-08 10:16:00 [launcher.py:29] Route: /health, Methods: GET\n"
+    again = log(BOOT, SIZED, READY, **AGAIN)
+    resized = "(ApiServer_1 pid=104) INFO 12-08 12:14:30 [utils.py:253] non-default args: {'max_model_len': 8192}\n"
+
+    guard = Guard(slo(min_concurrency=40))
+    guard.feed((log(BOOT, SIZED, READY) + silent + log(STATS) + again + resized).encode())
+
+    assert guard.verdict.outcome is Outcome.UNKNOWN
+
+
 def test_what_a_starting_server_prints_of_itself_is_no_sign_of_the_old_one():
     lines = (
         "(APIServer pid=100) INFO 12-08 12:14:03 [serving_chat.py:139] Using default chat sampling params\n"

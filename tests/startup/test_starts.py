@@ -115,6 +115,14 @@ def test_a_crash_after_ready_is_an_end_with_a_warning_and_no_failed_start():
     assert [warning.code for warning in start.warnings] == ["died-after-ready"]
 
 
+def test_a_death_is_taken_back_when_the_server_plainly_goes_on():
+    once = start_of(log(BOOT, SIZED, READY, STATS, CRASHED) + log(STATS, hour=11))
+    twice = start_of(log(BOOT, SIZED, READY, STATS, CRASHED) + log(STATS, hour=11) + log(STATS, hour=12))
+
+    assert (once.phase, [warning.code for warning in once.warnings]) == (Phase.STOPPED, ["died-after-ready"])
+    assert (twice.phase, twice.warnings) == (Phase.READY, ())
+
+
 def test_an_engine_found_dead_while_the_server_is_shut_down_is_no_crash():
     dead = CRASHED.splitlines(keepends=True)[-1]
     start = start_of(log(BOOT, SIZED, READY, STOPPED, dead))
@@ -236,3 +244,37 @@ def test_the_blocks_are_counted_after_the_engine_alone_was_ready():
 
     assert start.phase is Phase.READY
     assert start.capacity.weakest.gpu_blocks == 27500
+
+
+def test_a_record_that_the_kubelets_runtime_cuts_for_the_first_time_while_the_server_serves_is_read():
+    access = '(APIServer pid=100) INFO:     127.0.0.1:5 - "GET / HTTP/1.1" 200 OK\n' * 50
+    end = log(STOPPED).splitlines()[0]
+    half = end.index("]") - 1
+
+    def framed(text: str, partial: str = "F") -> str:
+        return "".join(f"2026-12-08T10:00:00.000000Z stdout {partial} {line}\n" for line in text.splitlines())
+
+    guard = Guard()
+    guard.feed(framed(log(BOOT, SIZED, READY, STATS) + access).encode())
+    guard.feed((framed(access) + framed(end[:half], "P") + framed(end[half:]) + framed(access)).encode())
+
+    assert guard.report.start.phase is Phase.STOPPED
+
+
+def test_a_stats_line_that_a_terminal_has_wrapped_over_three_lines_is_read():
+    old = (
+        "INFO 04-08 20:18:10 [api_server.py:1034] vLLM API server version 0.8.3\n"
+        "INFO 04-08 20:18:47 [executor_base.py:112] # cuda blocks: 4527, # CPU blocks: 2048\n"
+        "INFO 04-08 20:18:47 [executor_base.py:117] Maximum concurrency for 4096 tokens per request: 17.68x\n"
+        "INFO:     Application startup complete.\n"
+        "INFO 04-08 20:28:47 [metrics.py:488] Avg prompt throughput: 10.0 tokens/s, Avg generation throughput: 90.0 "
+        "tokens/s, Running: 7 reqs, Swapped: 0 reqs, Pending: 3 reqs, GPU KV cache usage: 3.1%, CPU KV cache usage: "
+        "0.0%.\n"
+    )
+    wrapped = "".join(line[at : at + 80] + "\n" for line in old.splitlines() for at in range(0, len(line), 80))
+
+    start = start_of(wrapped + 'INFO:     127.0.0.1:5 - "GET / HTTP/1.1" 200 OK\n')
+
+    assert (start.runtime.peak_running, start.runtime.peak_waiting) == (7, 3)
+    assert start.runtime.peak_kv_cache_usage == 0.031
+    assert start.capacity.weakest.gpu_blocks == 4527

@@ -88,7 +88,7 @@ class StartupLogParser:
         if tally.json_parts or (tally.json and (reader.doubtful or tally.parts)):
             return False  # what shows that a line must be read may stand in another part of it
         self._skimmer.anchors = (
-            self._table.told_while_serving if tally.json else (MARK, CUT) if tally.parts else (MARK,)
+            self._table.told_while_serving if tally.json else (MARK, CUT) if tally.framed else (MARK,)
         )
         return tally.records > 0 and tally.unmarked == tally.json
 

@@ -63,8 +63,10 @@ class Tally:
     """Those among them that a JSON object holds."""
     cut: int = 0
     """Parts of lines that were left out, because the line was long enough without."""
+    framed: int = 0
+    """Lines that the kubelet's runtime has framed: it may cut any that is still to come."""
     parts: int = 0
-    """Parts of lines that the kubelet's runtime has cut."""
+    """Parts of lines that it has cut."""
     json_parts: int = 0
     """Parts of lines that Docker has cut: nothing but the missing newline shows them."""
 
@@ -173,6 +175,7 @@ class RecordReader:
 
     def _joined_parts(self, outer: Head) -> str | None:
         """A record that the container runtime cut, once its last part is there; any other text as it is."""
+        self._tally.framed += outer.framed and not outer.json
         if outer.partial:
             self._tally.json_parts += outer.json
             self._tally.parts += not outer.json

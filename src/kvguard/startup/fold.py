@@ -181,6 +181,8 @@ class StartupFold:
         state.last_line = max(state.last_line, origin.line)
         if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubt is None):
             state.pids.add(origin.pid)  # while its start is in doubt, a line without a logger's prefix vouches for none
+            if self._doubt is not None and (origin.process_line or origin.line) <= self._doubt.old.last_line:
+                self._doubt.old.pids.add(origin.pid)  # a process of the old start that has told nothing so far
             name = boundaries.speaker_of(origin)
             if name is not None:
                 state.speakers.setdefault(name, origin.pid)

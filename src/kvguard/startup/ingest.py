@@ -162,7 +162,6 @@ def _kv_cache_memory(state: StartState, event: events.KvCacheMemory) -> None:
     else:
         rank.kv_cache.append(Sighting(event.kv_cache_bytes, line))
     if event.basis == "declared":
-        rank.kv_cache_declared = True
         state.declared = Sighting("kv_cache_memory_bytes", line)
 
 

@@ -58,7 +58,6 @@ class RankState:
 
     weights: list[Sighting[Printed]] = field(default_factory=list)
     kv_cache: list[Sighting[Printed]] = field(default_factory=list)
-    kv_cache_declared: bool = False
     parts: dict[str, Sighting[Printed]] = field(default_factory=dict)
     repeated: int = 1
 
@@ -128,6 +127,7 @@ class StartState:
     failure: FailureState | None = None
     exception: Sighting[str] | None = None
     died: Sighting[str] | None = None
+    stats_since_death: int = 0
     samples: int = 0
     peaks: dict[str, float] = field(default_factory=dict)
     peak_line: int | None = None
@@ -179,9 +179,12 @@ class StartState:
             self.ready_line = self.ready_stamp = self.ready_clock = None
 
     def revive_if_alive(self, event: Event) -> None:
-        """A server that still prints its stats has not ended, whatever a line has said."""
-        if self.phase is Phase.STOPPED and self.died is None and isinstance(event, StatsLogged):
-            self.phase = Phase.READY
+        """A server that still prints its stats has not ended, whatever a line has said; one line may be its last."""
+        if self.phase is not Phase.STOPPED or not isinstance(event, StatsLogged):
+            return
+        self.stats_since_death += event.samples
+        if self.died is None or self.stats_since_death > 1:
+            self.phase, self.died, self.stats_since_death = Phase.READY, None, 0
 
     def stamp_of(self, origin: Origin) -> float | None:
         """When a line was printed, by the one clock that dates this start."""
