@@ -1,7 +1,13 @@
-"""Drive a source: by hand, where time is a number and a look is a method call, or to its end as it comes."""
+"""Drive a source: by hand, where time is a number and a look is a method call, or to its end as it comes.
 
+And what is done to the log file meanwhile.
+"""
+
+import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from kvguard.sources.source import Boundary, Chunk, Source, SourceEvent, State, StateChange
 from kvguard.sources.wait import wait
@@ -48,3 +54,23 @@ def arrivals(source: Source, tick: float = 1.0) -> Iterator[Sequence[SourceEvent
         if source.status.state is State.ENDED:
             return
         wait(source, tick, time.monotonic())
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def rotate(log: Path, oldest: int = 5) -> None:
+    """What logrotate does with `create`: each file moves on by one, an empty one takes the name."""
+    for number in range(oldest, 0, -1):
+        older = log.with_name(f"{log.name}.{number}")
+        if older.exists():
+            older.rename(log.with_name(f"{log.name}.{number + 1}"))
+    log.rename(log.with_name(f"{log.name}.1"))
+    log.touch()
+
+
+def copytruncate(log: Path, to: str = ".1") -> None:
+    shutil.copyfile(log, log.with_name(log.name + to))
+    os.truncate(log, 0)
