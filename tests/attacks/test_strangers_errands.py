@@ -7,6 +7,7 @@ import pytest
 
 from kvguard.cli import main
 from kvguard.cli.exit_status import MET, MISSED, USAGE
+from kvguard.sources import documents
 from tests.attacks.strangers import RUNS
 
 LOG = RUNS / "vllm-0.32.0-cpu-base" / "server.log"
@@ -51,4 +52,29 @@ def test_no_file_of_formats_ends_the_program(written: str, tmp_path: Path, capsy
     (tmp_path / "formats.yaml").write_text(written)
 
     assert main(["check", str(LOG), "--formats", str(tmp_path / "formats.yaml"), "-q"]) == USAGE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_pipe_into_which_nobody_writes_hangs_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(documents, "PATIENCE_S", 0)
+    os.mkfifo(tmp_path / "slo.yaml")
+
+    assert main(["check", str(LOG), "--slo", str(tmp_path / "slo.yaml"), "-q"]) == USAGE
+    assert "a named pipe into which nobody writes" in capsys.readouterr().err
+
+
+def test_a_shells_pipe_stands_for_a_file() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"objectives: {min_concurrency: 300}")
+    os.close(writer)
+
+    assert main(["check", str(LOG), "--slo", f"/dev/fd/{reader}", "-q"]) == MISSED
+    os.close(reader)
+
+
+@pytest.mark.parametrize("words", ["history /dev/zero", "slo check /dev/zero", "diff /dev/null /dev/zero"])
+def test_a_device_without_an_end_is_no_document(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == USAGE
     assert capsys.readouterr().err.count("\n") == 1

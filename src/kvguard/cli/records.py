@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from kvguard.cli.output import cannot_write
@@ -12,6 +13,11 @@ from kvguard.render.stored_report import report_from
 from kvguard.slo.verdict import Verdict
 from kvguard.slotted import dataclass
 from kvguard.sources.record import append_line
+
+LONGEST_RECORD = 2**20
+"""Characters of one line that are read at once; a report of a thousand engines has 400 Ki."""
+MOST_OTHERS = 100
+"""Lines at a file's beginning that are no records, and nobody's record begins so."""
 
 
 def append(path: Path, verdict: Verdict) -> None:
@@ -46,7 +52,9 @@ def read_records(path: Path) -> Records:
     others: list[int] = []
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_RECORD), ""), 1):
+                if len(others) > MOST_OTHERS and not found:
+                    break  # a log, or a device: no need to read it to its end
                 record = _record(line) if line.strip() else None
                 if record is not None:
                     found.append(record)

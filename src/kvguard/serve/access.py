@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvguard.errors import SourceError
+from kvguard.sources.documents import read_text
 
 CHALLENGE = 'Bearer realm="kvguard", Basic realm="kvguard: any user, the token as the password", charset="UTF-8"'
 """A browser can only ask for a user and a password; a scraper sends the token itself."""
+
+
+LARGEST_TOKEN = 2**20
+"""Bytes; a header of more is refused anyway."""
 
 
 class TokenFile:
@@ -24,17 +29,17 @@ class TokenFile:
         self._last = self._read()
 
     def __call__(self) -> str:
-        """The token in force; the last good one while the file is gone or empty."""
+        """The token in force; the last good one while the file is gone, empty, or a pipe to wait for."""
         with contextlib.suppress(SourceError):
-            self._last = self._read()
+            if not self._path.is_fifo():
+                self._last = self._read()
         return self._last
 
     def _read(self) -> str:
         try:
-            token = self._path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = (getattr(error, "strerror", None) or "not a text file").lower()
-            raise SourceError(f"{self._path}: {reason}: --token-file names the file that holds the token") from None
+            token = read_text(self._path, LARGEST_TOKEN).strip()
+        except SourceError as error:
+            raise SourceError(f"{error}: --token-file names the file that holds the token") from None
         if not token:
             raise SourceError(f"{self._path}: empty: a token belongs in it, or leave --token-file away")
         return token

@@ -1,5 +1,8 @@
 """Reads what people write for kvguard: SLO files, and the model configs and baselines that they name."""
 
+import os
+import select
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +20,8 @@ PROMETHEUS = "prometheus:"
 _PEEKED = 1 << 16
 LARGEST_DOCUMENT = 16 * 2**20
 """No document for people is larger; a log given by mistake is not read whole."""
+PATIENCE_S = 10
+"""For whoever writes into a pipe that stands for a file."""
 LARGEST_SLO = 2**20
 """YAML takes seconds a MiB to read, and a sidecar reads its file again and again."""
 
@@ -28,7 +33,9 @@ def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
         SourceError: missing, a directory, unreadable, no text, or far too large for what it should be.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                _await_writer(file.fileno(), path)
             data = file.read(largest + 1)
     except OSError as error:
         raise SourceError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
@@ -38,6 +45,15 @@ def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SourceError(f"{path}: not a text file") from None
+
+
+def _await_writer(descriptor: int, path: Path) -> None:
+    """Wait for what a shell puts in a file's place, `<(…)`; a named pipe into which nobody writes must hang nobody."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    if not waiting.poll(1000 * PATIENCE_S):
+        raise SourceError(f"{path}: a named pipe into which nobody writes: name a file")
+    os.set_blocking(descriptor, True)
 
 
 def read_json(path: Path) -> Mapping[str, object]:
