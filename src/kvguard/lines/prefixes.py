@@ -268,9 +268,9 @@ PREFIXES: tuple[Prefix, ...] = (
     _envelope(
         "syslog",
         _LOWER + _UPPER + _DIGITS + "_<.-",
-        ("]: ", " - "),
+        ("]: ", " - ", " kernel: "),
         rf"(?:<\d{{1,3}}>\d? ?)?(?:(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK}|(?P<stamp>{ISO})) )?"
-        rf"[\w.-]{{1,80}}+ [\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - )",
+        rf"[\w.-]{{1,80}}+ (?:kernel: |[\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - ))",
         "journald and syslog, with their own or an ISO timestamp",
     ),
     _envelope("srun-label", _DIGITS, (": ",), r"\d{1,5}: ", "srun --label", ambiguous=True),
