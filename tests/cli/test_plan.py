@@ -323,6 +323,14 @@ def test_a_log_that_is_no_start_is_refused(tmp_path: Path, capsys: Capture) -> N
     assert "no start of a vLLM server" in refusal_of(capsys, LLAMA, "--from-log", str(other))
 
 
+def test_the_page_is_drawn_for_the_terminal_that_it_goes_to(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["plan", LLAMA, "--gpu-memory", "24GiB"])
+    refusal = capsys.readouterr().out.partition("vLLM would say")[2].partition("\n\n")[0]
+
+    assert {len(line) <= 60 for line in refusal.splitlines() if "https://" not in line} == {True}
+
+
 def test_every_flag_is_documented() -> None:
     parser = argparse.ArgumentParser()
     configure(parser)

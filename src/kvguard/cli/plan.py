@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status, plan_flags
@@ -91,10 +93,11 @@ def _print(
         document = plan_document(plan, options_in_force(arguments, plan), outcome, levers)
         put(json.dumps(mask_deep(document), indent=2) + "\n")
         return
+    from kvguard.cli.output import terminal_of
     from kvguard.render.log_text import shown
     from kvguard.render.plan_text import plan_text
 
-    put(plan_text(plan, shown(name), target, outcome, levers))
+    put(plan_text(plan, shown(name), target, outcome, levers, terminal_of(sys.stdout, os.environ)))
 
 
 def _status(plan: "Plan", outcome: str | None) -> int:

@@ -31,7 +31,7 @@ def plan_text(
     target: Target | None,
     outcome: str | None,
     levers: Sequence[Lever],
-    terminal: Terminal | None = None,
+    page: Terminal,
 ) -> str:
     """The page.
 
@@ -41,9 +41,8 @@ def plan_text(
         target: what was to be met; None without one.
         outcome: pass, fail or unknown; None without a target.
         levers: what to change, ranked.
-        terminal: what the page is drawn for.
+        page: what it is drawn for.
     """
-    page = terminal or Terminal()
     lines = [*_head(plan, name, page), ""]
     if plan.pool.budget is not None and plan.pool.budget.total is not None:
         lines += [*_budget(plan.pool.budget, page), ""]
