@@ -59,8 +59,9 @@ def test_without_an_objective_it_says_so(capsys: Capture) -> None:
         (b"", "UNKNOWN  the log is empty"),
         (bytes(range(256)) * 40, "UNKNOWN  none of the "),
         (b"2026-01-01 nginx: worker process 7 exited\n" * 3, "UNKNOWN  none of the 3 lines is a vLLM server's"),
+        (b"2026-01-01 nginx: worker process 7 exited\n", "UNKNOWN  the one line is not a vLLM server's"),
     ],
-    ids=["empty", "binary", "another program's"],
+    ids=["empty", "binary", "another program's", "one line of it"],
 )
 def test_a_log_that_says_nothing_is_unknown(content: bytes, line: str, tmp_path: Path, capsys: Capture) -> None:
     log = tmp_path / "x.log"

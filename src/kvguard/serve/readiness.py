@@ -130,4 +130,5 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
 def _objectives(snapshot: Snapshot) -> Iterator[HealthCheck]:
     for check in snapshot.verdict.checks:
         note = " (load: never gates)" if check.stage is Stage.RUNTIME and check.outcome is not Outcome.PASS else ""
-        yield HealthCheck(check.objective, _OK[check.outcome], shown(check.reason) + note, check)
+        reason = check.reason.removeprefix(f"{check.objective} is unknown: ")  # which the line's own beginning says
+        yield HealthCheck(check.objective, _OK[check.outcome], shown(reason) + note, check)

@@ -128,17 +128,18 @@ def _nothing_known(report: CapacityReport) -> Reason | None:
         return Reason(
             "empty-log", "the log is empty", None, "give the log of the vLLM process: its stdout and stderr in one file"
         )
-    lines = format_count(report.counts.lines)
+    lone = report.counts.lines == 1
+    lines = "one line" if lone else f"{format_count(report.counts.lines)} lines"
     if report.counts.records == 0:
         return Reason(
             "not-a-vllm-log",
-            f"none of the {lines} lines is a vLLM server's",
+            "the one line is not a vLLM server's" if lone else f"none of the {lines} is a vLLM server's",
             None,
             "give the log of the vLLM container or process; if it is, its log level or format hides every line",
         )
     return Reason(
         "no-start-seen",
-        f"the {lines} lines hold no start-up of a server",
+        f"no start-up of a server in the {lines} of the log",
         None,
         "read the log from its beginning: a rotated or tailed log has lost the start-up lines, which vLLM prints once",
     )
