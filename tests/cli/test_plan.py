@@ -316,6 +316,27 @@ def test_a_log_without_bytes_still_tells_its_blocks(capsys: Capture) -> None:
     assert document["capacity"]["printed"]["low"][-1].endswith("1.25x")
 
 
+def test_the_memory_of_a_log_holds_twice_the_blocks_at_half_the_bytes(capsys: Capture) -> None:
+    """As the same server did with an FP8 cache: 3,686 blocks, 3.60x (fixtures/logs/story/16k-fp8-cache.log)."""
+    _, document = plan(capsys, LLAMA, "--from-log", str(STORY / "16k-bf16-cache.log"), "--kv-cache-dtype", "fp8")
+
+    assert document["capacity"]["gpu_blocks"] == {"low": 3686, "high": 3687}
+    assert document["capacity"]["max_concurrency"]["low"] == pytest.approx(3.5996, abs=1e-4)
+
+
+def test_a_log_s_ranks_are_not_those_of_another_number(capsys: Capture) -> None:
+    words = ("--from-log", str(STORY / "16k-bf16-cache.log"), "--tensor-parallel-size", "2")
+
+    assert "--tensor-parallel-size 2: the log measured ranks of 1" in refusal_of(capsys, LLAMA, *words)
+
+
+def test_what_a_log_does_not_say_and_its_blocks_hang_on_is_named(capsys: Capture) -> None:
+    _, text = page(capsys, LLAMA, "--from-log", str(STORY / "rag-24gb.log"), "--kv-cache-dtype", "fp8")
+
+    assert "--kv-cache-dtype fp8 taken to be the log's as well, which does not say" in text
+    assert "blocks 2,560" in text
+
+
 def test_a_log_that_is_no_start_is_refused(tmp_path: Path, capsys: Capture) -> None:
     other = tmp_path / "other.log"
     other.write_text("nothing of vLLM\n")

@@ -13,7 +13,7 @@ from kvguard.kvcache import releases
 from kvguard.kvcache.architectures import read_model, with_drafter
 from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated_reserve, measured_budget
 from kvguard.kvcache.layers import ModelLayers
-from kvguard.kvcache.layout import lay_out
+from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.levers import Facts, Target
 from kvguard.kvcache.options import Assumption, Options, Serving, resolve
 from kvguard.kvcache.plan import Plan, PoolInput
@@ -25,6 +25,8 @@ from kvguard.slotted import replace
 from kvguard.units import GIB, Interval
 
 _MAY_BE_ZERO = ("num-speculative-tokens", "draft-layers")
+_RANKS = ("tensor_parallel_size", "pipeline_parallel_size")
+"""What a rank's measured parts hang on."""
 _UTILIZATION = 0.9
 _UTILIZATION_SINCE_020 = 0.92  # config/cache.py
 
@@ -85,6 +87,12 @@ def take_flags(arguments: argparse.Namespace, start: MeasuredStart) -> tuple[Ass
         if getattr(arguments, name) is None:
             setattr(arguments, name, str(value) if name == "max_model_len" else value)
             taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), "as in the log"))
+    decisive = _RANKS if start.parts.kv_cache is not None else (*_RANKS, "kv_cache_dtype", "block_size")
+    taken += [
+        Assumption(name, getattr(arguments, name), "taken to be the log's as well, which does not say")
+        for name in decisive
+        if name not in start.flags and getattr(arguments, name) is not None
+    ]
     return tuple(taken)
 
 
@@ -98,24 +106,52 @@ def measured_pool(
     """
     if arguments.kv_cache_memory_bytes or arguments.num_gpu_blocks_override is not None or arguments.gpu_memory:
         raise ConfigError("--from-log: give at most one pool; the log is one")
+    _check_ranks(arguments, start)
     serving, _ = resolve(options, layers)
     changed = arguments.weights is not None or arguments.quantization is not None
     weights = weights_of(arguments, model, layers, serving) if changed else None
     budget = measured_budget(start.parts, arguments.gpu_memory_utilization, weights)
     if budget is not None:
         return PoolInput((budget.kv_cache.bytes,), None, budget)
-    blocks = start.gpu_blocks or _recovered(layers, options, start)
+    then = _layout_then(arguments, model, start)
+    blocks = start.gpu_blocks or _recovered(then, start)
     if blocks is not None and not changed and arguments.gpu_memory_utilization is None:
-        return PoolInput(None, blocks, None)
+        return _same_memory(blocks, then, lay_out(layers, serving))
     raise ConfigError(
         f"--from-log {arguments.from_log}: the log does not say how the card's memory is split; give --gpu-memory, "
         "--weights and --reserve"
     )
 
 
-def _recovered(layers: ModelLayers, options: Options, start: MeasuredStart) -> int | None:
+def _check_ranks(arguments: argparse.Namespace, start: MeasuredStart) -> None:
+    for name in _RANKS:
+        then, now = start.flags.get(name), getattr(arguments, name)
+        if then is not None and now != then:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} {now}: the log measured ranks of {then}, whose weights are others; plan "
+                "without --from-log, by --gpu-memory"
+            )
+
+
+def _layout_then(arguments: argparse.Namespace, model: ModelInput, start: MeasuredStart) -> Layout:
+    """The layout of the start that was measured: by its own flags, and by the command line's where it tells none."""
+    told = {name: str(value) if name == "max_model_len" else value for name, value in start.flags.items()}
+    then = argparse.Namespace(**(vars(arguments) | told))
+    options = options_of(then)
+    layers = layer_reader(then, model)(options)
+    return lay_out(layers, resolve(options, layers)[0])
+
+
+def _same_memory(blocks: int, then: Layout, now: Layout) -> PoolInput:
+    """So many blocks of one layout as a pool of another: the bytes stay, and a block may cost other ones."""
+    costs = [stage.bytes_per_block for stage in then.stages]
+    if costs == [stage.bytes_per_block for stage in now.stages]:
+        return PoolInput(None, blocks, None)
+    return PoolInput(tuple(Interval(blocks * cost, (blocks + 1) * cost - 1) for cost in costs), None, None)
+
+
+def _recovered(layout: Layout, start: MeasuredStart) -> int | None:
     """The fewest blocks that print the log's figures, where it names tokens and concurrency but no blocks."""
-    layout = lay_out(layers, resolve(options, layers)[0])
     counts = recover_blocks(layout, start.tokens, start.concurrency)
     return None if counts is None else counts[0]
 
@@ -187,8 +223,8 @@ def target_of(arguments: argparse.Namespace, plan: Plan) -> Target | None:
     return Target(1.0) if plan.starts is not True and plan.low is not None else None
 
 
-def _fixed(arguments: argparse.Namespace, plan: Plan) -> str | None:
-    if plan.pool.override is not None:
+def _fixed(arguments: argparse.Namespace) -> str | None:
+    if arguments.num_gpu_blocks_override is not None:
         return "blocks"
     return "bytes" if arguments.kv_cache_memory_bytes else None
 
@@ -210,7 +246,7 @@ def facts_of(
         weights = budget.weights.bytes
     return Facts(
         kv_cache_bytes=_tightest(plan),
-        fixed=_fixed(arguments, plan),
+        fixed=_fixed(arguments),
         concurrency=None if low is None or plan.high is None else _concurrency(plan),
         max_model_len=serving.max_model_len,
         total_bytes=None if budget is None or budget.total is None else budget.total.bytes,
