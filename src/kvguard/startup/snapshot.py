@@ -35,6 +35,8 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
     lines: dict[str, int] = {name: sighting.line for name, sighting in state.facts.items()}
     engines = tuple(_engine(state, index, lines) for index in sorted(state.engines)) or _of_ranks_alone(state, lines)
     memory = _memory(state, lines)
+    length = _max_model_len(state, lines)
+    quoted = set(lines.values())  # now every helper has told its lines
     return Start(
         index=state.index,
         phase=state.phase,
@@ -42,7 +44,7 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         generation=state.text("generation"),
         model=state.text("model"),
         served_model_name=state.text("served_model_name"),
-        max_model_len=_max_model_len(state, lines),
+        max_model_len=length,
         requested_max_model_len=state.reduced.value[0] if state.reduced is not None else None,
         kv_cache_dtype=state.text("kv_cache_dtype"),
         dtype=state.text("dtype"),
@@ -75,7 +77,7 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         began_clock=state.began_clock,
         latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
-        quotes=MappingProxyType({line: text for line, text in state.quotes.items() if line in set(lines.values())}),
+        quotes=MappingProxyType({line: text for line, text in state.quotes.items() if line in quoted}),
     )
 
 
