@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kvguard import events
 from kvguard.events import Event, Origin
-from kvguard.lines.line_format import LineFormat, describes, match, may_continue
+from kvguard.lines.line_format import LineFormat, describes, match, match_cut, may_continue
 from kvguard.lines.openings import is_closed, may_open, openings
 from kvguard.slotted import fields, replace
 
@@ -66,7 +66,7 @@ class FormatTable:
     def tell_cut(self, text: str, origin: Origin) -> list[Event] | None:
         """What is told by a message that nothing continues, though its row describes more."""
         for row in self.known(text):
-            if row.completion and (found := match(row, text + row.completion, replace(origin, text=text))):
+            if found := match_cut(row, text, replace(origin, text=text)):
                 return found
         return None
 

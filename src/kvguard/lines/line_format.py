@@ -81,6 +81,14 @@ def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     return [_build(kind, row, values, origin) for kind in row.emits]
 
 
+def match_cut(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
+    """What is left of a message of the row that was cut: what its `completion` closes, or its whole clauses."""
+    if row.completion:
+        return match(row, message + row.completion, origin)
+    clauses = compiled(row.pattern).match(message)
+    return match(row, clauses[0], origin) if clauses is not None and may_continue(row, message) else None
+
+
 def describes(row: LineFormat, message: str) -> bool:
     """Whether the row describes the whole message."""
     return compiled(row.pattern).fullmatch(message) is not None

@@ -104,6 +104,15 @@ PREFIXES: tuple[Prefix, ...] = (
         final=True,
     ),
     _logger(
+        "vllm-record-plain",
+        _INITIALS,
+        (".py:",),
+        rf"{LEVEL} (?P<file>[\w/-]{{1,80}}+\.py):\d++ ++(?=\S)",
+        Trust.RECORD,
+        "the same where the bracket is left out as well",
+        final=True,
+    ),
+    _logger(
         "process-tag", "(", ("pid=",), TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"
     ),
     _logger(
@@ -224,7 +233,7 @@ PREFIXES: tuple[Prefix, ...] = (
         "short-time",
         _DIGITS + "[",
         (),
-        rf"\[?(?P<stamp>{SHORT}|{CLOCK})\]?(?:\s++|$)",
+        rf"\[?(?P<stamp>{SHORT}|{CLOCK})Z?+\]?(?:\s++|$)",
         "wrappers that print the time alone",
         ambiguous=True,  # the rest of a record's prefix that was cut before its clock begins so
     ),

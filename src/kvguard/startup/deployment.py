@@ -38,12 +38,13 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
 def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
     """One report of a log that several containers write: replicas of one model are one deployment.
 
-    Servers of different models have nothing to add up: the one that can hold least is reported.
+    Servers of different models have nothing to add up: one that has failed is reported, else the one that can hold
+    least.
     """
-    started = [report for report in reports if report.start is not None]
-    if len({report.start.model for report in started if report.start is not None}) <= 1:
+    starts = [(report.start, report) for report in reports if report.start is not None]
+    if len({start.model for start, _ in starts}) <= 1:
         return join(reports)
-    weakest = min(started, key=lambda report: weakness(report.start.capacity.weakest) if report.start else (0, 0, 0))
+    _, weakest = min(starts, key=lambda of: (of[0].phase is not Phase.FAILED, *weakness(of[0].capacity.weakest)))
     return replace(weakest, counts=_counts(reports))
 
 

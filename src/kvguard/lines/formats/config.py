@@ -146,7 +146,7 @@ ROWS: tuple[LineFormat, ...] = (
         name="context-reduced",
         literal="Auto-fit max_model_len: reduced from ",
         pattern=rf"Auto-fit max_model_len: reduced from (?P<requested_tokens>{INTEGER}) to "
-        rf"(?P<max_model_len_tokens>{INTEGER})(?: to fit in available {FITTED})?",
+        rf"(?P<max_model_len_tokens>{INTEGER})(?: to fit in available (?:{FITTED}|GPU memory))?",
         emits=(ContextReduced,),
         scope=Scope.ENGINE,
         versions=("0.14.0-0.33.0",),

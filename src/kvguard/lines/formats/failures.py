@@ -8,6 +8,7 @@ incidents, not lines.
 from kvguard.events import FailureReported
 from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope, up_to
 from kvguard.lines.openings import CLASS
+from kvguard.lines.patterns import compiled
 
 SEE_ABOVE = "please check the stack trace above for the root cause"
 QUOTED = rf"(?:Worker failed with error ['\"]|\('Worker failed with error %s, {SEE_ABOVE}', ['\"])?"
@@ -34,7 +35,11 @@ def failure(
     scope: Scope = Scope.ENGINE,
     **fixed: object,
 ) -> LineFormat:
-    """A row that tells a cause; `pattern` is the message without the exception's class."""
+    """A row that tells a cause; `pattern` is the message without the exception's class.
+
+    A page that shows its text as Markdown has eaten the backticks, both of a pair.
+    """
+    pattern = compiled(r"`([^`]++)`").sub(r"(?:`\1`|\1)", pattern)
     end = "" if pattern.rstrip(")?").endswith((".*+", ".++")) else CLOSED
     return LineFormat(
         name=name,
@@ -63,8 +68,8 @@ CAPACITY: tuple[LineFormat, ...] = (
         "fail-cannot-serve-one",
         "To serve at least one request with the model",
         rf"To serve at least one request with the (?:model's|models's) max seq len \((?P<requested_tokens>{INTEGER})\), "
-        rf"\(?+(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed, which is larger than the available KV cache memory "
-        rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\)(?:\.\.\.|\.?+\)?+\.?+)(?: Based on the available memory,)?+"
+        rf"\(?+(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed(?:, which is larger than the available KV cache memory "
+        rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\))?+(?:\.\.\.|\.?+\)?+\.?+)(?: Based on the available memory,)?+"
         rf"(?: [Tt]he estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
         r"`gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?+or decreasing `max_model_len` "
         rf"when initializing the engine\.{LINK})?",

@@ -29,7 +29,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="blocks-device-and-cpu",
         literal=" blocks: ",
-        pattern=rf"# \w++ blocks: (?P<gpu_blocks>{COUNT}), # CPU blocks: (?P<cpu_blocks>{COUNT})",
+        pattern=rf"(?:# )?\w++ blocks: (?P<gpu_blocks>{COUNT}),?+ # (?:CPU|cpu) blocks: (?P<cpu_blocks>{COUNT})",
         emits=(BlocksAllocated,),
         scope=Scope.ENGINE,
         versions=("0.1.0-0.10.2",),

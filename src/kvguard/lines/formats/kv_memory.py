@@ -18,7 +18,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="kv-memory-available",
         literal="Available KV cache memory: ",
-        pattern=rf"Available KV cache memory: (?P<kv_cache_gib>{NUMBER}) GiB(?: \(halved for workspace\))?",
+        pattern=rf"Available KV cache memory: (?P<kv_cache_gib>{NUMBER}) GiB(?: \(halved for workspace\)| per GPU)?",
         emits=(KvCacheMemory,),
         scope=Scope.RANK,
         versions=("0.9.1-0.33.0", "vllm-ascend 0.15.0-0.30.0"),

@@ -306,8 +306,8 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="init-engine",
-        literal="init engine (",
-        pattern=rf"init engine \((?:profile, create kv cache, warmup model|\.\.\.)\) took (?P<init_seconds>{NUMBER}) (?:seconds|s)"
+        literal="init engine ",
+        pattern=rf"init engine (?:\((?:profile, create kv cache, warmup model|\.\.\.)\) )?took (?P<init_seconds>{NUMBER}) (?:seconds|s)"
         rf"(?: \(compilation: (?P<compile_seconds>{NUMBER}) s(?: — [^()]*+)?\))?",
         emits=(EngineInitialized,),
         scope=Scope.ENGINE,

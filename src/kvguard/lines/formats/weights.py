@@ -37,7 +37,7 @@ ROWS: tuple[LineFormat, ...] = (
         name="weights-model-loading-took",
         literal="Model loading took ",
         pattern=rf"Model loading took (?P<weights_gib>{NUMBER}) (?:GB|GiB)(?: memory)?"
-        rf"(?: and (?P<load_seconds>{NUMBER}) seconds)?",
+        rf"(?:(?: and | / )(?P<load_seconds>{NUMBER}) ?+(?:seconds|s))?",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("0.8.0-0.33.0",),
