@@ -5,6 +5,7 @@ import pytest
 from kvguard.units import (
     GIB,
     QuantityError,
+    format_apart,
     format_bytes,
     format_seconds,
     parse_bytes,
@@ -89,3 +90,16 @@ def test_a_size_may_have_two_ends(text: str, low: float, high: float) -> None:
 def test_ends_that_cannot_be_read_say_so(text: str) -> None:
     with pytest.raises(QuantityError):
         parse_bytes_interval(text)
+
+
+@pytest.mark.parametrize(
+    "one, other, texts",
+    [
+        (1.9999, 2, ("1.9999 requests", "2 requests")),
+        (2.4999, 2.5, ("2.4999 requests", "2.5000 requests")),
+        (1.8, 2.5, ("1.80 requests", "2.50 requests")),
+        (2, 2.0, ("2 requests", "2 requests")),
+    ],
+)
+def test_two_figures_read_alike_only_when_they_are(one: float, other: float, texts: tuple[str, str]) -> None:
+    assert format_apart(one, other, "requests") == texts

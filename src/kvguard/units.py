@@ -139,9 +139,15 @@ def format_apart(one: float | str, other: float | str, unit: str) -> tuple[str, 
     """Two figures with enough digits that they read alike only when they are: a miss must not print as equal."""
     for decimals in (2, 3, 4, 6):
         texts = format_quantity(one, unit, decimals), format_quantity(other, unit, decimals)
-        if one == other or texts[0] != texts[1]:
+        if one == other or _digits(texts[0]) != _digits(texts[1]):
             return texts
     return f"{one:,} {unit}".strip(), f"{other:,} {unit}".strip()
+
+
+def _digits(text: str) -> str:
+    """A figure without the zeros behind its point: "512.00" reads as "512" does."""
+    number, space, unit = text.partition(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{space}{unit}"
 
 
 @dataclass(frozen=True, slots=True)

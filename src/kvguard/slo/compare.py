@@ -117,8 +117,9 @@ def _interval_reason(objective: Objective, observation: Observation, interval: I
     if outcome is Outcome.UNKNOWN:
         target = format_quantity(objective.target, unit)
         return f"{_said(objective, observation, found)}: whether that meets {target} cannot be told"
-    target = format_apart(_worst_end(objective, interval), objective.target, unit)[1]
-    sentence = _sentence(objective, observation, outcome, found, target)
+    worst, target = format_apart(_worst_end(objective, interval), objective.target, unit)
+    alike = unit not in ("bytes", "ratio") and round(interval.low, 2) == round(interval.high, 2)
+    sentence = _sentence(objective, observation, outcome, worst if alike else found, target)
     return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence
 
 

@@ -50,7 +50,7 @@ class Lever:
         if self.low is None or self.high is None:
             return None
         unit = self.unit if self.unit in ("bytes", "ratio") else ""
-        low, high = (format_quantity(end, unit) for end in (self.low, self.high))
+        low, high = (format_quantity(end if unit else round(end, 2), unit) for end in (self.low, self.high))
         return low if low == high else f"{low} to {high}"
 
     @property
