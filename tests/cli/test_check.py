@@ -146,6 +146,15 @@ def test_a_mistake_in_the_call_is_one_line(words: list[str], message: str, capsy
     assert captured.err.count("\n") == 1
 
 
+def test_a_refusal_that_names_a_length_that_fits_is_helped_by_it(capsys: Capture) -> None:
+    log = FIXTURES / "logs/runs/vllm-0.32.0-cpu-toolong/server.log"
+
+    assert main(["check", str(log)]) == 1
+    page = capsys.readouterr().out
+    assert "✔ --max-model-len 16256  1 of 16,256 tokens" in page
+    assert "nothing that can be computed is surely enough" not in page
+
+
 def test_stdin_is_one_log_only(capsys: Capture) -> None:
     assert main(["check", "-", "-"]) == 2
     assert capsys.readouterr().err.endswith("kvguard: -: stdin can be one log only: name the others as files\n")

@@ -47,11 +47,19 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
-    found = _suggested(readings, Target(wanted))
+    estimate = start.failure.estimated_max_model_len if wanted <= 1 else None
+    found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted))]
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
     told = _told(start, ordered, wanted, lambda lever: _of_length(lever, "requests", readings[0].max_model_len))
     return shortlist(told, _PAGE_REFUSED)
+
+
+def _by_estimate(lever: arithmetic.Lever, longest: int | None) -> arithmetic.Lever:
+    """A shorter context that could not be computed, at the length which vLLM's own refusal says would fit."""
+    if lever.flag != _LENGTH or lever.gives is not None or not longest:
+        return lever
+    return replace(lever, value=str(longest), gives=Interval.exact(1.0), meets=True)
 
 
 def levers_of_check(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
