@@ -11,7 +11,7 @@ from tests.conftest import FIXTURES
 
 RAG = str(FIXTURES / "logs/story/rag-24gb.log")
 WEB = {"fastapi", "starlette", "uvicorn", "prometheus_client", "httpx", "anyio", "asyncio"}
-FILES = {"pydantic", "yaml", "zstandard", "gzip", "xml"}
+FILES = {"pydantic", "yaml", "backports", "gzip", "xml"}
 
 
 def loaded_by(*words: str, cwd: Path | None = None) -> set[str]:
