@@ -20,7 +20,12 @@ from kvguard.lines.samples import Hit, agree, hits
 from kvguard.sources.documents import read_text
 
 _INTERNAL = (events.ProcessSpoke, events.LineUnrecognized, events.ExceptionRaised)
-EVENTS = {kind.__name__: kind for kind in Event.__subclasses__() if kind not in _INTERNAL}
+EVENTS: dict[str, type[Event]] = {
+    name: kind
+    for name, kind in vars(events).items()
+    # of the subclasses themselves some would be what `dataclass` made them of
+    if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event and kind not in _INTERNAL
+}
 """What a row may tell, by name."""
 
 Text = Annotated[str, Field(min_length=1)]
