@@ -82,9 +82,14 @@ def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
 
 
 def match_cut(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
-    """What is left of a message of the row that was cut: what its `completion` closes, or its whole clauses."""
+    """What is left of a message of the row that was cut: what its `completion` closes, or its whole clauses.
+
+    Where only the full stop is missing, nothing is, unless a figure stands before it: that may be half of one.
+    """
     if row.completion:
         return match(row, message + row.completion, origin)
+    if message[-1:].isalpha() and (whole := match(row, f"{message}.", origin)):
+        return whole
     clauses = compiled(row.pattern).match(message)
     return match(row, clauses[0], origin) if clauses is not None and may_continue(row, message) else None
 

@@ -222,7 +222,7 @@ ROWS: tuple[LineFormat, ...] = (
     _option(
         "option-chunked-prefill",
         "Chunked prefill is enabled with max_num_batched_tokens=",
-        rf"Chunked prefill is enabled with max_num_batched_tokens=(?P<value>{INTEGER})\.",
+        rf"Chunked prefill is enabled with max_num_batched_tokens=(?P<value>{INTEGER})\.?",
         "max_num_batched_tokens",
         ("0.5.3-0.33.0",),
         "config/scheduler.py",

@@ -8,7 +8,7 @@ from kvguard.events import KvCacheSize, MaxConcurrency, TokensMultiplied
 from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope
 
 DEVICE = r"\w++(?: \+ host)?"
-CONCURRENCY = rf"Maximum concurrency for (?P<max_model_len_tokens>{INTEGER}) tokens(?: per request)?: (?P<max_concurrency>{NUMBER})x"
+CONCURRENCY = rf"Maximum concurrency for (?P<max_model_len_tokens>{INTEGER}) tokens(?: per request|/request)?: (?P<max_concurrency>{NUMBER})x"
 
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
