@@ -337,6 +337,27 @@ def test_what_a_log_does_not_say_and_its_blocks_hang_on_is_named(capsys: Capture
     assert "blocks 2,560" in text
 
 
+def test_a_config_that_does_not_give_what_its_log_printed_is_refused(capsys: Capture) -> None:
+    log = FIXTURES / "logs/runs/vllm-0.32.0-cpu-base/server.log"  # of tiny-llama: 256.00x
+
+    assert "it printed 256.00x, this config gives 1.99x to 2.01x" in refusal_of(capsys, LLAMA, "--from-log", str(log))
+    assert main(["plan", str(MODELS / "tiny-llama.json"), "--from-log", str(log)]) == 0
+
+
+def test_flags_that_a_log_does_not_tell_may_be_said(capsys: Capture) -> None:
+    log = ("--from-log", str(FIXTURES / "logs/runs/vllm-0.32.0-cpu-gemma3-hybrid/server.log"))
+    config = str(MODELS / "tiny-gemma3.json")
+
+    assert "--block-size" in refusal_of(capsys, config, *log)
+    assert main(["plan", config, *log, "--block-size", "128", "--no-async-scheduling"]) == 0
+
+
+def test_blocks_that_an_option_set_do_not_contradict_the_memory(capsys: Capture) -> None:
+    log = FIXTURES / "logs/runs/vllm-0.32.0-cpu-blocks-override/server.log"
+
+    assert main(["plan", str(MODELS / "tiny-llama.json"), "--from-log", str(log)]) == 0
+
+
 def test_a_log_that_is_no_start_is_refused(tmp_path: Path, capsys: Capture) -> None:
     other = tmp_path / "other.log"
     other.write_text("nothing of vLLM\n")

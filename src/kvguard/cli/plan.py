@@ -43,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         pool = request.measured_pool(arguments, model, layers, options, start)
     total = None if arguments.gpu_memory is None else arguments.gpu_memory.high
     plan = make_plan(layers, options, pool, request.workload_of(arguments), total)
+    if start is not None:
+        request.check_against_log(arguments, plan, start)
     plan = request.with_notes(plan, arguments.gpu_memory, taken)
     target = request.target_of(arguments, plan)
     outcome = None if target is None else _outcome(plan, target)

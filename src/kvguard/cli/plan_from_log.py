@@ -22,6 +22,10 @@ class MeasuredStart:
     gpu_blocks: int | None
     tokens: int | None
     concurrency: Interval | None
+    concurrency_at: int | None
+    """The max_model_len that it is told for."""
+    blocks_declared: bool
+    """Whether an option had set the blocks, whatever memory there was."""
     free_share: float | None
     graph_estimate_gap_bytes: int | None
 
@@ -63,6 +67,8 @@ def measured(start: Start) -> MeasuredStart:
         gpu_blocks=blocks,
         tokens=weakest.kv_cache_tokens,
         concurrency=_rounded(weakest.max_concurrency, weakest.rounding.get("max_concurrency", 0.005)),
+        concurrency_at=weakest.max_model_len,
+        blocks_declared=weakest.profiled_gpu_blocks is not None,
         free_share=None if not memory.free or not memory.total_gpu else memory.free / memory.total_gpu,
         graph_estimate_gap_bytes=None if estimated is None or used is None else estimated - used,
     )

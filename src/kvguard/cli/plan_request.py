@@ -123,6 +123,29 @@ def measured_pool(
     )
 
 
+def check_against_log(arguments: argparse.Namespace, plan: Plan, start: MeasuredStart) -> None:
+    """Hold a plan under the log's own flags against what the log printed: another model or block size shows here.
+
+    Raises:
+        ConfigError: the log's concurrency lies outside the plan's.
+    """
+    told, planned = start.concurrency, _concurrency(plan)
+    changes = (arguments.weights, arguments.quantization, arguments.gpu_memory_utilization, arguments.draft_config)
+    as_then = all(str(getattr(arguments, name)) == str(value) for name, value in start.flags.items())
+    if told is None or planned is None or not as_then or any(change is not None for change in changes):
+        return
+    if start.blocks_declared or plan.layout.serving.max_model_len != start.concurrency_at:
+        return
+    if planned.high < told.low or planned.low > told.high:
+        printed, low, high = (told.low + told.high) / 2, f"{planned.low:.2f}x", f"{planned.high:.2f}x"
+        raise ConfigError(
+            f"--from-log {arguments.from_log}: it printed {printed:.2f}x, this config gives "
+            f"{low if low == high else f'{low} to {high}'} with blocks of {plan.layout.block_size} tokens: is it "
+            "another model, or does the log not tell its --block-size, --max-num-batched-tokens or "
+            "--no-async-scheduling?"
+        )
+
+
 def _check_ranks(arguments: argparse.Namespace, start: MeasuredStart) -> None:
     for name in _RANKS:
         then, now = start.flags.get(name), getattr(arguments, name)
