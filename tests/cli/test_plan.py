@@ -89,6 +89,13 @@ def test_a_figure_that_is_none_is_a_usage_error(words: tuple[str, ...], capsys: 
     assert words[0] in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("written, length", [("8192", 8192), ("8,192", 8192), ("8K", 8192), ("8k", 8000)])
+def test_a_length_is_read_as_vllm_reads_it(written: str, length: int, capsys: Capture) -> None:
+    _, document = plan(capsys, LLAMA, "--max-model-len", written)
+
+    assert document["options"]["max_model_len"] == length
+
+
 def test_an_architecture_that_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"architectures": ["NewThingForCausalLM"], "num_hidden_layers": 2}))

@@ -64,16 +64,21 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     add("--min-concurrency", type=_figure, metavar="F", help="requests of max_model_len that must fit in one engine")
 
 
+_SUFFIXES = {"k": 10**3, "m": 10**6, "K": 1 << 10, "M": 1 << 20}
+"""As vLLM reads --max-model-len 16k and 16K (engine/arg_utils.py, human_readable_int)."""
+
+
 def count(text: str) -> int:
-    """A whole number, as an argparse type.
+    """A whole number, as an argparse type: "16384", "16,384", or as vLLM reads them "16k" (16,000) and "16K" (16,384).
 
     Raises:
         argparse.ArgumentTypeError: anything else.
     """
-    plain = text.replace(",", "").replace("_", "")
+    factor = _SUFFIXES.get(text[-1:], 1)
+    plain = text[: -1 if factor > 1 else None].replace(",", "").replace("_", "")
     if not plain.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count")
-    number = int(plain)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write it as 16384")
+    number = int(plain) * factor
     if number > _LARGEST:
         raise argparse.ArgumentTypeError(f"{text} is more than any deployment has")
     return number
