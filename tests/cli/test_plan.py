@@ -262,6 +262,14 @@ def test_a_load_is_helped_by_nothing_that_leaves_the_start_refused(capsys: Captu
     assert "tokens a request" not in helps
 
 
+def test_no_request_is_said_to_run_on_a_server_that_would_not_start(capsys: Capture) -> None:
+    words = ("--kv-cache-memory-bytes", "10GiB", "--prompt-tokens", "3000", "--output-tokens", "500")
+    _, text = page(capsys, LLAMA, *words)
+
+    assert "23.37 would fit, but the server would not start" in text
+    assert "run at once" not in text
+
+
 def test_memory_that_a_declared_cache_does_not_take_helps_nobody(capsys: Capture) -> None:
     words = (LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--min-concurrency", "6")
     _, document = plan(capsys, *words)

@@ -160,6 +160,8 @@ def _workload(plan: Plan) -> list[str]:
     runs = _range(low.requests * engines, high.requests * engines, "{:,.0f}")
     fits = _range(low.concurrency, high.concurrency, "{:,.2f}")
     where = f" over {engines} engines" if engines > 1 else ""
+    if plan.starts is False:
+        return [*lines, f"  {fits} would fit, but the server would not start"]
     return [
         *lines,
         f"  {fits} fit{' an engine' if engines > 1 else ''}, so {runs} run at once{where} without preemption"

@@ -62,7 +62,7 @@ def health_document(snapshot: Snapshot) -> dict[str, Any]:
         "status": status,
         "verdict": snapshot.verdict.outcome.value,
         "gate": {"open": snapshot.gate.open, "mode": snapshot.rules.mode.value, "why": snapshot.gate.why or None},
-        "notes": [shown(reason.message) for reason in snapshot.verdict.reasons],
+        "notes": [shown(said_live(reason)) for reason in snapshot.verdict.reasons],
         "checks": {one.name: [_entry(one, snapshot)] for one in health_checks(snapshot)},
     }
     return {key: mask_deep(value) for key, value in document.items()}
