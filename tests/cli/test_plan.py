@@ -50,6 +50,7 @@ def test_the_status_is_that_of_the_start_and_the_target(words: tuple[str, ...], 
     "words, told",
     [
         (("no-such-model",), "no such file or folder, and no model known by that name"),
+        (("lama-3.1-8b",), "did you mean llama-3.1-8b? (`kvguard plan --models` lists them)"),
         ((LLAMA, "--kv-cache-memory-bytes", "4GiB", "--gpu-memory", "24GiB"), "at most one"),
         ((LLAMA, "--from-log", str(STORY / "rag-24gb.log"), "--gpu-memory", "24GiB"), "give at most one pool"),
         ((LLAMA, "--vllm-version", "0.10.1", "--decode-context-parallel-size", "2"), "it came with 0.10.2"),
@@ -395,3 +396,23 @@ def test_every_flag_is_documented() -> None:
     text = (FIXTURES.parent / "docs/plan.md").read_text()
 
     assert {flag for flag in flags - {"--help"} if flag not in text} == set()
+
+
+def test_the_public_models_are_listed_each_with_its_repository(capsys: Capture) -> None:
+    assert main(["plan", "--models"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    assert ["llama-3.1-8b", "meta-llama/Llama-3.1-8B"] in rows
+    assert all(len(row) == 2 and "/" in row[1] for row in rows)
+
+
+def test_a_model_is_known_by_its_repository_too(capsys: Capture) -> None:
+    _, by_name = plan(capsys, LLAMA)
+    _, by_repository = plan(capsys, "meta-llama/Llama-3.1-8B")
+
+    assert by_repository["layout"] == by_name["layout"]
+
+
+def test_without_a_model_the_list_of_them_is_named(capsys: Capture) -> None:
+    assert main(["plan"]) == 2
+    assert "which model? Give a config.json, a folder or a name" in capsys.readouterr().err

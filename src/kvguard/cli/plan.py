@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status, plan_flags
 from kvguard.cli.standard_streams import put
+from kvguard.errors import ConfigError
 
 if TYPE_CHECKING:
     from kvguard.kvcache.levers import Facts, Lever, Target
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options; those of the engine are spelt as vLLM spells them."""
     add = parser.add_argument
-    add("config", metavar="CONFIG", help="a config.json, a model folder, -, or a public model's name (llama-3.1-8b)")
+    what = "a config.json, a model folder, -, or a public model's name (llama-3.1-8b)"
+    add("config", metavar="CONFIG", nargs="?", help=what)
+    add("--models", action="store_true", help="list the public models that are known by name, and end")
     add("--format", choices=("text", "json"), default="text", help="what to print (default: text)")
     plan_flags.add_pool(parser)
     plan_flags.add_engine(parser)
@@ -25,7 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan."""
+    """Print the plan, or the names that stand for a config."""
+    if arguments.models:
+        return _list_models()
+    if arguments.config is None:
+        raise ConfigError("which model? Give a config.json, a folder or a name (`kvguard plan --models` lists them)")
     from kvguard.cli import plan_request as request
     from kvguard.cli.plan_from_log import read_start
     from kvguard.cli.plan_inputs import read_model_input
@@ -53,6 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
         levers = _levers(request.facts_of(arguments, model, read, options, plan, start), target)
     _print(arguments, model.name, plan, target, outcome, levers)
     return _status(plan, outcome)
+
+
+def _list_models() -> int:
+    from kvguard.kvcache.models import MODELS
+
+    width = max(map(len, MODELS))
+    put("".join(f"{name:{width}}  {dimensions['source']}\n" for name, dimensions in MODELS.items()))
+    return exit_status.MET
 
 
 def _levers(facts: "Facts", target: "Target") -> "tuple[Lever, ...]":

@@ -7,7 +7,7 @@ from pathlib import Path
 from kvguard.cli.standard_streams import take
 from kvguard.errors import ConfigError, SourceError
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
-from kvguard.kvcache.models import MODELS, named_config
+from kvguard.kvcache.models import named_config, unknown_model
 from kvguard.slotted import dataclass
 
 _LONGEST_HEADER = 100 << 20
@@ -39,8 +39,7 @@ def read_model_input(argument: str) -> ModelInput:
         return ModelInput(parse_model_config(_read(path), argument), argument, None)
     named = named_config(argument)
     if named is None:
-        known = ", ".join(list(MODELS)[:4])
-        raise ConfigError(f"{argument}: no such file or folder, and no model known by that name (known are {known}, …)")
+        raise ConfigError(unknown_model(argument))
     return ModelInput(named, argument, None)
 
 

@@ -52,7 +52,7 @@ def _reader(config: ModelConfig) -> tuple[str, Reader]:
     if name in ARCHITECTURES:
         return name, ARCHITECTURES[name]
     inner = MODEL_TYPES.get(config.model_type)
-    if inner is not None and (config.text is not config.whole or _wraps(config)):
+    if inner is not None and (config.nested or _wraps(config)):
         return inner, ARCHITECTURES[inner]
     raise ConfigError(
         f"{name} (model_type {config.model_type or 'not named'}): an architecture whose cache is not known; "

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache.class_defaults import class_defaults
 from kvguard.slotted import dataclass, replace
 
 _TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model_config")
@@ -16,10 +17,14 @@ _LARGEST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A parsed config.json: `whole` as written, `text` the section of the decoder."""
+    """A parsed config.json: `whole` as written, `text` the decoder's keys, with its class's where the file is silent.
+
+    `nested`: the decoder has a section of its own, inside a multi-modal model's config.
+    """
 
     whole: Mapping[str, Any]
     text: Mapping[str, Any]
+    nested: bool
 
     @property
     def architecture(self) -> str:
@@ -130,7 +135,10 @@ def parse_model_config(text: str, source: str) -> ModelConfig:
 
 def model_config(whole: Mapping[str, Any]) -> ModelConfig:
     """The same from a parsed object."""
-    return ModelConfig(whole=whole, text=_text_section(whole))
+    section = _text_section(whole)
+    nested = section is not whole
+    model_type = section.get("model_type") or whole.get("model_type") or ""
+    return ModelConfig(whole=whole, text={**class_defaults(str(model_type), nested), **section}, nested=nested)
 
 
 def _text_section(whole: Mapping[str, Any]) -> Mapping[str, Any]:

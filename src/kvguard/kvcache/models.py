@@ -1,6 +1,7 @@
 """Public models by name: what of their config.json the cache and the weights depend on, each with its repository."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from kvguard.kvcache.model_config import ModelConfig, model_config
@@ -189,6 +190,18 @@ MODELS: Mapping[str, Dimensions] = {
 
 
 def named_config(name: str) -> ModelConfig | None:
-    """The config of a model known by this name; None for others."""
-    found = MODELS.get(name.lower())
+    """The config of a model known by this name, or by its repository; None for others."""
+    found = MODELS.get(name.lower()) or _BY_REPOSITORY.get(name.lower())
     return None if found is None else model_config(found)
+
+
+def unknown_model(name: str) -> str:
+    """What to say of a name that is in no table: the nearest one that is, and where they are listed."""
+    close = get_close_matches(name.lower().rpartition("/")[2], MODELS, n=1, cutoff=0.6)
+    meant = f"; did you mean {close[0]}?" if close else ""
+    return (
+        f"{name}: no such file or folder, and no model known by that name{meant} (`kvguard plan --models` lists them)"
+    )
+
+
+_BY_REPOSITORY = {str(dimensions["source"]).lower(): dimensions for dimensions in MODELS.values()}

@@ -226,7 +226,9 @@ def with_max_model_len(serving: Serving, max_model_len: int) -> Serving:
 
 def _dtype(options: Options, model: ModelLayers) -> str:
     if options.dtype in (None, "auto"):
-        return "float16" if model.dtype == "float32" else model.dtype
+        if model.dtype != "float32":
+            return model.dtype
+        return "bfloat16" if options.vllm_version >= releases.FLOAT32_BECOMES_BFLOAT16 else "float16"
     return str(options.dtype)
 
 

@@ -43,6 +43,7 @@ V1_EXISTS = Release(0, 7, 0)
 DEVICE_IN_SMALL_LETTERS = Release(0, 7, 3)  # executor_base.py: "# cuda blocks"
 V0_GONE = Release(0, 11, 0)
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)  # V1 counted the latent twice up to 0.7.3 (vllm#14462)
+FLOAT32_BECOMES_BFLOAT16 = Release(0, 9, 0)  # config.py _resolve_auto_dtype: the card's preferred dtype
 KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token
 RECURRENT_IN_V1 = Release(0, 9, 2)
 CONCURRENCY_IN_BLOCKS = Release(0, 9, 1)

@@ -87,7 +87,7 @@ def count_parameters(config: ModelConfig, model: ModelLayers) -> Parameters:
     tied = config.get("tie_word_embeddings")
     embedding = hidden * vocabulary
     attention = sum(_attention_parameters(layer, config, model, hidden) for layer in model.layers)
-    wide = any(isinstance(layer, State) for layer in model.layers) or config.text is not config.whole
+    wide = any(isinstance(layer, State) for layer in model.layers) or config.nested
     return Parameters(
         embedding=embedding,
         head=0 if tied else embedding,

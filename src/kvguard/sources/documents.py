@@ -86,20 +86,14 @@ def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
     """
     path = folder / name
     if not path.exists():
-        from kvguard.kvcache.models import named_config  # the arithmetic is loaded only where a model is named
+        from kvguard.kvcache.models import named_config, unknown_model  # loaded only where a model is named
 
         known = named_config(name)
         if known is not None:
             return known.whole
         if "/" not in name and not name.endswith(".json"):
-            raise SourceError(f"{name}: no such file, and no model known by that name (known are {_known()}, …)")
+            raise SourceError(unknown_model(name))
     return read_json(path / "config.json" if path.is_dir() else path)
-
-
-def _known() -> str:
-    from kvguard.kvcache.models import MODELS
-
-    return ", ".join(list(MODELS)[:3])
 
 
 def read_baseline(name: str, folder: Path) -> "Baseline":

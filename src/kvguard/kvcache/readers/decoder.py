@@ -42,11 +42,37 @@ def every(period: int, *keys: str) -> Pattern:
 
 
 def first_full(config: ModelConfig, count: int) -> Kinds:
-    """Qwen2 and 3 with use_sliding_window: the first max_window_layers full, the rest sliding."""
+    """Qwen2 and 3 with use_sliding_window: all layers sliding, or none; qwen2.py takes no mixture.
+
+    Raises:
+        ConfigError: max_window_layers, behind which layers slide, lies between.
+    """
+    full = min(config.optional(count, "max_window_layers"), count) if window(config) else count
+    if 0 < full < count:
+        raise ConfigError(
+            f'{config.architecture}: "max_window_layers" is {full} of {count}; vLLM refuses such a mixture'
+        )
+    return (LayerKind.FULL if full else LayerKind.SLIDING,) * count
+
+
+def all_full(_: ModelConfig, count: int) -> Kinds:
+    """Every layer full, whatever window the config names: vLLM's class has no sliding layers."""
+    return (LayerKind.FULL,) * count
+
+
+def without_rope(config: ModelConfig, count: int) -> Kinds:
+    """SmolLM3 with use_sliding_window: the layers without RoPE sliding, the rest full."""
     if not window(config):
         return (LayerKind.FULL,) * count
-    full = config.optional(count, "max_window_layers")
-    return tuple(LayerKind.FULL if i < full else LayerKind.SLIDING for i in range(count))
+    return tuple(LayerKind.FULL if rope else LayerKind.SLIDING for rope in with_rope(config, count))
+
+
+def with_rope(config: ModelConfig, count: int) -> Sequence[int]:
+    """Which layers have RoPE (1): as listed, else all but every fourth."""
+    if config.get("no_rope_layers"):
+        return config.listed("no_rope_layers", length=count)
+    interval = config.optional(4, "no_rope_layer_interval", least=1)
+    return [int((i + 1) % interval != 0) for i in range(count)]
 
 
 def window(config: ModelConfig) -> int | None:
@@ -111,7 +137,7 @@ def attention_layer(
 
 
 dense = decoder()
-cohere2_moe = decoder(lambda _, count: (LayerKind.FULL,) * count, window_offset_since=Release(0, 0, 0))
+cohere2_moe = decoder(all_full, window_offset_since=Release(0, 0, 0))
 cohere2 = decoder(every(4, "sliding_window_pattern"), window_offset_since=_COHERE_WINDOW_PLUS_ONE)
 
 
@@ -119,14 +145,11 @@ def llama4(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Chunked layers with RoPE, full ones without (llama4.py); before 0.10.0 vLLM knew no chunked cache."""
     count, heads, size = layer_count(config), kv_heads(config), head_size(config)
     chunk = config.optional(0, "attention_chunk_size") if "attention_chunk_size" in config.text else 8192
-    interval = config.optional(4, "no_rope_layer_interval", least=1)
-    with_rope = [int((i + 1) % interval != 0) for i in range(count)]
-    if config.get("no_rope_layers"):
-        with_rope = config.listed("no_rope_layers", length=count)
+    roped = with_rope(config, count)
     chunked = bool(chunk) and shards.release >= CHUNKED_LAYERS_KNOWN
     return tuple(
         Attention(i, LayerKind.CHUNKED, heads, size, size, chunk)
-        if with_rope[i] and chunked
+        if roped[i] and chunked
         else Attention(i, LayerKind.FULL, heads, size, size)
         for i in range(count)
     )
@@ -154,13 +177,13 @@ def gemma4(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
 
 
 def per_layer(config: ModelConfig) -> tuple[Layer, ...]:
-    """Heads that differ by layer, as transformers 5 writes them: the exceptions, by the layer's number."""
-    exceptions = config.section("per_layer_config")
+    """Heads that differ by layer, as transformers 5 writes them: the exceptions, by the layer's number ("05")."""
+    exceptions = {int(name): own for name, own in config.section("per_layer_config").text.items() if name.isdigit()}
     heads, size = kv_heads(config), head_size(config)
     kinds = layer_kinds(config, layer_count(config), every(6, "sliding_window_pattern"))
     layers = []
     for i, kind in enumerate(kinds):
-        own = exceptions.section(str(i), exceptions.text.get(str(i), {}))
+        own = config.section("per_layer_config", exceptions.get(i, {}))
         widths = (own.optional(heads, "num_key_value_heads", least=1), own.optional(size, "head_dim"))
         layers.append(attention_layer(config, i, kind, *widths))
     return tuple(layers)
@@ -196,6 +219,18 @@ def step3p5(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     return tuple(
         attention_layer(config, i, kind, *(local if kind is LayerKind.SLIDING else (heads, size)))
         for i, kind in enumerate(kinds)
+    )
+
+
+def plamo3(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
+    """PLaMo 3: a window for each layer, null where it is full."""
+    heads, size = kv_heads(config), head_size(config)
+    windows = config.need("interleaved_sliding_window", "sliding_window")
+    if not isinstance(windows, list) or len(windows) < layer_count(config):
+        raise ConfigError(f'{config.architecture}: "interleaved_sliding_window" is no list of a window for each layer')
+    return tuple(
+        Attention(i, LayerKind.FULL if reach is None else LayerKind.SLIDING, heads, size, size, reach)
+        for i, reach in enumerate(windows[: layer_count(config)])
     )
 
 

@@ -34,7 +34,7 @@ def _drafts(shards: Shards, since: Release) -> int:
 
 def mamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Mamba-1 alone (Mamba, Falcon-Mamba)."""
-    inner = config.optional(2 * config.integer("hidden_size", least=1), "intermediate_size")
+    inner = config.optional(config.optional(2, "expand") * config.integer("hidden_size", least=1), "intermediate_size")
     tensors = states.mamba1(shards, inner, config.optional(16, "state_size"), config.optional(4, "conv_kernel"))
     return tuple(State(i, LayerKind.MAMBA1, tensors) for i in range(layer_count(config)))
 
@@ -66,13 +66,15 @@ def jamba(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 
 def _prefixed_mamba2(config: ModelConfig, shards: Shards) -> tuple[StateTensor, ...]:
-    """The shape under the keys that Bamba, Granite and Falcon-H1 share."""
+    """The shape under the keys that Bamba, Granite and Falcon-H1 share; a head's size may be "auto"."""
+    inner = _expanded(config) if config.get("mamba_d_ssm") is None else config.integer("mamba_d_ssm")
+    heads = config.integer("mamba_n_heads", least=1)
     return states.mamba2(
         shards,
-        _expanded(config) if config.get("mamba_d_ssm") is None else config.integer("mamba_d_ssm"),
+        inner,
         config.optional(1, "mamba_n_groups"),
-        config.integer("mamba_n_heads"),
-        config.integer("mamba_d_head"),
+        heads,
+        inner // heads if config.get("mamba_d_head") in (None, "auto") else config.integer("mamba_d_head"),
         config.integer("mamba_d_state"),
         config.optional(4, "mamba_d_conv"),
         _drafts(shards, _DRAFTS_IN_MAMBA2),
@@ -111,18 +113,21 @@ def falcon_h1(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
 
 def zamba2(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
     """Zamba 2: Mamba-2 in each layer, a shared transformer besides in the "hybrid" ones."""
-    kinds = _zamba2_kinds(config)
+    kinds, inner, heads = _zamba2_kinds(config), _expanded(config), config.integer("n_mamba_heads", least=1)
     tensors = states.mamba2(
         shards,
-        _expanded(config),
+        inner,
         config.integer("mamba_ngroups"),
-        config.integer("n_mamba_heads"),
-        config.integer("mamba_headdim"),
+        heads,
+        config.optional(inner // heads, "mamba_headdim"),
         config.integer("mamba_d_state"),
         config.integer("mamba_d_conv"),
         _drafts(shards, _DRAFTS_IN_MAMBA2),
     )
-    attention = tuple(_full(config, i) for i, kind in enumerate(kinds) if kind == "hybrid")
+    size = config.optional(2 * config.integer("hidden_size") // attention_heads(config), "attention_head_dim")
+    attention = tuple(
+        Attention(i, LayerKind.FULL, kv_heads(config), size, size) for i, kind in enumerate(kinds) if kind == "hybrid"
+    )
     return attention + tuple(_mamba2(i, tensors, shards) for i in range(len(kinds)))
 
 
