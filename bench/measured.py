@@ -1,12 +1,13 @@
-"""Runs of a command, measured from outside: CPU time, wall time and peak resident memory, medians of several."""
+"""Runs of a command: CPU and wall time from outside, peak resident memory from inside; medians of several."""
 
+import importlib.util
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +15,20 @@ ROOT = Path(__file__).parent.parent
 ENVIRON = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "LC_ALL": "C.UTF-8"}
 ENVIRON.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
 KVGUARD = (sys.executable, "-m", "kvguard")
+PLAIN = (
+    sys.executable,
+    "-c",
+    "import sys; sys.modules['stringzilla'] = None; from kvguard.cli import entry_point; entry_point()",
+)
+"""kvguard as if the `fast` extra were not installed."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run took: seconds of CPU (user and system), seconds by the wall clock, peak resident bytes."""
+    """What one run took: seconds of CPU (user and system), seconds by the wall clock."""
 
     cpu: float
     wall: float
-    resident: int
 
 
 def once(command: Sequence[str]) -> Cost:
@@ -33,7 +39,38 @@ def once(command: Sequence[str]) -> Cost:
         _, _, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
         process.returncode = 0
-    return Cost(used.ru_utime + used.ru_stime, wall, used.ru_maxrss * 1024)
+    return Cost(used.ru_utime + used.ru_stime, wall)
+
+
+def has_fast_extra() -> bool:
+    """Whether the `fast` extra is installed here."""
+    return importlib.util.find_spec("stringzilla") is not None
+
+
+def peak_resident(words: Sequence[str], content: Iterable[bytes] = ()) -> int:
+    """Peak resident bytes of a kvguard command, as the kernel tells the process itself.
+
+    What `wait4` tells counts the moment between fork and exec, when the child still is as large as its parent.
+    """
+    program = (
+        "import sys; from kvguard.cli import main; main(sys.argv[1:]); told = open('/proc/self/status').read(); "
+        "print(told.partition('VmHWM:')[2].split()[0], file=sys.stderr)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=ENVIRON,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    for block in content:
+        process.stdin.write(block)
+    process.stdin.close()
+    told = process.stderr.read()
+    process.wait()
+    return int(told.split()[-1]) * 1024
 
 
 def medians(commands: dict[str, Sequence[str]], runs: int) -> dict[str, Cost]:
@@ -51,7 +88,6 @@ def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(
         statistics.median(cost.cpu for cost in costs),
         statistics.median(cost.wall for cost in costs),
-        max(cost.resident for cost in costs),
     )
 
 

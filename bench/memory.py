@@ -1,12 +1,12 @@
 """Peak resident memory of a check: from a file, a pipe, gzip and zstd, over sizes from a mebibyte up."""
 
 import gzip
-import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from inputs import MIB, Recipe, blocks, write
-from measured import KVGUARD, once, table
+from measured import peak_resident, table
 
 SIZES = (1, 64, 1024)
 
@@ -18,11 +18,11 @@ def report(folder: Path, size: int, largest: int) -> str:
         path = write(folder, Recipe("plain", mebibytes * MIB))
         packed = {"file": path, "gzip": _gzip(path), "zstd": _zstd(path)}
         for name, file in packed.items():
-            rows.append([name, f"{mebibytes} MiB", f"{once([*KVGUARD, 'check', str(file)]).resident / MIB:.1f} MiB"])
-        rows.append(["pipe", f"{mebibytes} MiB", f"{_piped(mebibytes * MIB):.1f} MiB"])
+            rows.append([name, f"{mebibytes} MiB", _peak([str(file)])])
+        rows.append(["pipe", f"{mebibytes} MiB", _peak(["-"], blocks(Recipe("plain", mebibytes * MIB)))])
         for file in packed.values():
             file.unlink()
-    rows.append(["pipe", f"{largest // MIB} MiB", f"{_piped(largest):.1f} MiB"])
+    rows.append(["pipe", f"{largest // MIB} MiB", _peak(["-"], blocks(Recipe("plain", largest)))])
     return table(["from", "log", "peak resident"], rows)
 
 
@@ -46,23 +46,5 @@ def _zstd(path: Path) -> Path:
     return packed
 
 
-def _piped(size: int) -> float:
-    """Peak resident mebibytes of a check that reads its standard input; GNU time's figure by way of `wait4`."""
-    import os
-
-    from measured import ENVIRON
-
-    reader = subprocess.Popen(
-        [*KVGUARD, "check", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=ENVIRON,
-    )
-    assert reader.stdin is not None
-    for block in blocks(Recipe("plain", size)):
-        reader.stdin.write(block)
-    reader.stdin.close()
-    _, _, used = os.wait4(reader.pid, 0)
-    reader.returncode = 0
-    return used.ru_maxrss / 1024
+def _peak(words: Sequence[str], content: Iterable[bytes] = ()) -> str:
+    return f"{peak_resident(['check', *words], content) / MIB:.1f} MiB"

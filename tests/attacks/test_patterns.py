@@ -46,17 +46,21 @@ def patterns() -> dict[str, Used]:
             loaded = importlib.import_module(module.name)
             source = inspect.getsource(loaded)
             for name, value in vars(loaded).items():
-                text, flags = (
-                    (value.pattern, value.flags) if isinstance(value, re.Pattern | regex.Pattern) else (value, 0)
-                )
                 uses = set(re.findall(rf"\b(?:re\.(\w+)\({name},|(?:compiled\()?{name}\)?\.(\w+)\()", source))
-                is_text = isinstance(text, str | bytes) and name.startswith("_") and not name.startswith("__")
-                used = re.search(rf"\b(?:re\.\w+|compiled|could_become)\({name}\b|kvguard.lines.patterns", source)
-                if text is not value or (is_text and used and ("\\" in repr(text))):
-                    text = text if isinstance(text, str) else text.decode("latin-1")
+                if is_pattern_to_be(name, value, source):
+                    value = re.compile(value)
+                if isinstance(value, re.Pattern | regex.Pattern):
+                    text = value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1")
                     anywhere = any("".join(use).startswith(ANYWHERE) for use in uses)
-                    found[f"{module.name}.{name}"] = Used(text, flags & FLAGS, anywhere)
+                    found[f"{module.name}.{name}"] = Used(text, value.flags & FLAGS, anywhere)
     return found
+
+
+def is_pattern_to_be(name: str, value: object, source: str) -> bool:
+    """Whether a text is compiled where it is first used."""
+    private = name.startswith("_") and not name.startswith("__") and isinstance(value, str | bytes)
+    used = rf"\b(?:re\.\w+|compiled|could_become)\({name}\b|kvguard\.lines\.patterns"
+    return private and "\\" in repr(value) and re.search(used, source) is not None
 
 
 PATTERNS = patterns()
