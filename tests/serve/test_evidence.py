@@ -33,6 +33,14 @@ def test_one_line_a_change_of_state_and_nothing_else() -> None:
     ]
 
 
+def test_a_log_that_is_not_there_yet_is_not_logged_as_an_empty_one() -> None:
+    driven, lines = logged()
+
+    driven.change(State.WAITING, "vllm.log does not exist yet: waiting for it")
+
+    assert lines[-1]["reasons"][0] == "no line of the log has been read yet"
+
+
 def test_a_miss_is_logged_with_its_numbers() -> None:
     driven, lines = logged(target=300)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kvguard.render.json_report import verdict_document
+from kvguard.render.start_facts import said_live
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.verdict import Outcome
@@ -57,7 +58,7 @@ def state_line(snapshot: Snapshot) -> dict[str, Any]:
             "phase": start.get("phase") or Phase.NONE.value,
             "vllm_version": start.get("vllm_version"),
             **{fact: capacity.get(fact) for fact in facts},
-            "reasons": [reason["message"] for reason in document["verdict"]["reasons"]],
+            "reasons": [said_live(reason) for reason in snapshot.verdict.reasons],
             "missed": [
                 _without_none({key: check[key] for key in ("objective", "observed", "target")})
                 for check in document["checks"]

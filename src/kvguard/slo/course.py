@@ -37,7 +37,7 @@ _AFTER_STATUS: Mapping[int, str] = MappingProxyType(
     }
 )
 _AFTER_ANY = "read what the command printed last"
-_WAIT = "wait for the start: kvguard check - --until ready reads on, or give a log that goes on to the ready line"
+_WAIT = "wait for the start (--until ready reads on, up to --timeout), or give a log that goes on to the ready line"
 
 
 def capacity_gap(start: Start) -> str | None:

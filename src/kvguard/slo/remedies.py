@@ -155,7 +155,7 @@ def _unfinished(report: CapacityReport) -> Reason | None:
     if start.missing and start.phase not in (Phase.NONE, Phase.LOADING, Phase.PROFILING):
         remedy = "give the logs of all nodes (kvguard check LOG LOG …), or wait until every engine has reported"
         return Reason("engines-missing", gap, start.last_place, remedy)
-    remedy = "give the whole log, or wait for the rest: kvguard check - --until ready"
+    remedy = "give the whole log, or wait for the rest (--until ready reads on, up to --timeout)"
     return Reason("capacity-not-reported", gap, start.last_place, remedy)
 
 
