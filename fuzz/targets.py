@@ -19,9 +19,6 @@ from kvguard.kvcache.layout import lay_out
 from kvguard.kvcache.model_config import parse_model_config
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import describe_pool, pool_blocks
-from kvguard.lines import parser as parsers
-from kvguard.lines.format_table import FormatTable
-from kvguard.lines.formats import FORMATS
 from kvguard.lines.framing import MAX_LINE_BYTES, LineFramer
 from kvguard.lines.head import clean, envelope, strip
 from kvguard.slo.evaluate import evaluate
@@ -105,9 +102,6 @@ def within_its_time(target: Target, data: bytes) -> None:
     target(data)
     assert process_time() - began < BASE_S + len(data) * SECONDS_A_BYTE
 
-
-_TABLE = FormatTable(FORMATS)
-vars(parsers)["FormatTable"] = lambda rows: _TABLE  # it never changes, and takes longer to make than an input to read
 
 _STARTED = Guard()
 _STARTED.feed(
