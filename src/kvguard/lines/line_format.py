@@ -22,6 +22,8 @@ INTEGER = r"\d{1,15}+(?:,\d{3}){0,5}+"
 """A count, with or without thousands separators."""
 NUMBER = r"-?+\d{1,15}+(?:\.\d{1,20}+)?+"
 """A figure with an optional fraction; may be negative."""
+PAIR = rf"\({NUMBER}, {NUMBER}\)"
+"""Memory of a TPU chip: in use, limit."""
 SCALED = r"\d{1,15}+(?:\.\d{1,20}+)?+ (?:[KMGT]i)?+B"
 """A size in whichever binary unit fits, as the Gaudi workers print it."""
 

@@ -5,6 +5,7 @@ import re
 from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Role, Trust
 from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
+from kvguard.startup.ingest import GUESSED
 from kvguard.startup.report import FailureKind, Phase
 from kvguard.startup.state import FailureState, Sighting, StartState
 
@@ -40,6 +41,8 @@ def take_failure(state: StartState, event: Event) -> None:
     """Add a message of failure to a start that is not ready."""
     if isinstance(event, FailureReported):
         _replace(state, _reported(event))
+        if event.utilization is not None:
+            state.note("gpu_memory_utilization", event.utilization.value, event.origin.line, GUESSED)
     elif isinstance(event, ProcessFailed):
         _take_process(state, event)
     elif isinstance(event, ExceptionRaised) and not event.message.startswith(_SILENT):

@@ -1,14 +1,19 @@
 """Memory profiling, CUDA graphs and durations of a start-up, of one rank (`init engine`: of one engine)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from kvguard.events import (
     Compiled,
     CudaGraphMemory,
     EngineInitialized,
     KvCacheMemory,
     MemoryProfiled,
+    Printed,
     Progressed,
 )
-from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope, up_to
+from kvguard.lines.line_format import COUNT, NUMBER, PAIR, SCALED, LineFormat, Scope, up_to
+from kvguard.lines.patterns import compiled
 
 FREE_ON_DEVICE = (
     rf"Free memory on device \((?P<free_gib>{NUMBER})/(?P<total_gpu_gib>{NUMBER}) GiB\) on startup\. "
@@ -40,18 +45,48 @@ PARTS = (
     rf"(?P<kv_cache_gib>{NUMBER})GiB\."
 )
 
+_LIMIT = rf"\({NUMBER}, ({NUMBER})\)"
+
+
+def _all_chips(groups: Mapping[str, str]) -> dict[str, Any]:
+    """The memory of this worker's chips together, as its `Memory statistics` line counts it."""
+    limits = [float(limit) for limit in compiled(_LIMIT).findall(groups["pairs"])]
+    return {"total_gpu_bytes": Printed(round(sum(limits) * 2**30), 0.005 * 2**30 * len(limits))}
+
+
 ROWS: tuple[LineFormat, ...] = (
+    LineFormat(
+        name="profile-tpu-chips",
+        literal="Init worker | ",
+        pattern=rf"Init worker \| {up_to('hbm=[')}(?P<pairs>{PAIR}(?:, {PAIR})*+)\]GiB(?: \|.*+)?",
+        emits=(MemoryProfiled,),
+        scope=Scope.RANK,
+        versions=("tpu-inference 0.11.1-0.32.0",),
+        upstream="tpu_inference/worker/tpu_worker.py: used and limit of each chip",
+        read=_all_chips,
+    ),
+    LineFormat(
+        name="profile-hpu-cache-engine",
+        literal="nitializing cache engine took ",
+        pattern=rf"Initializing cache engine took (?P<kv_cache_scaled>{SCALED}) of device memory "
+        rf"\({SCALED}/(?P<total_gpu_scaled>{SCALED}) used\) and -?+{SCALED} of host memory \([^()]*+\)",
+        emits=(MemoryProfiled,),
+        scope=Scope.RANK,
+        versions=("hpu 0.6.4-0.9.2", "vllm-gaudi 0.10.0-0.27.0"),
+        upstream="worker/hpu_worker.py, vllm_gaudi hpu_worker.py: what the budget's line has promised, rounded to blocks",
+    ),
     LineFormat(
         name="profile-results",
         literal="Memory profiling results: ",
-        pattern=rf"Memory profiling results: total_gpu_memory=(?P<total_gpu_gib>{NUMBER})Gi[Bb] "
-        rf"initial_memory_usage={NUMBER}Gi[Bb] peak_torch_memory={NUMBER}Gi[Bb] memory_usage_post_profile={NUMBER}Gi[Bb] "
-        rf"non_torch_memory=(?P<non_torch_gib>{NUMBER})Gi[Bb] kv_cache_size=(?P<kv_cache_gib>{NUMBER})Gi[Bb] "
-        rf"gpu_memory_utilization=(?P<utilization_rounded>{NUMBER})",
+        pattern=rf"Memory profiling results: (?:duration=(?P<profile_seconds>{NUMBER}) seconds, )?"
+        rf"total_gpu_memory=(?P<total_gpu_gib>{NUMBER})Gi[Bb],? initial_memory_usage={NUMBER}Gi[Bb],? "
+        rf"peak_torch_memory={NUMBER}Gi[Bb],? memory_usage_post_profile={NUMBER}Gi[Bb],? "
+        rf"non_torch_memory=(?P<non_torch_gib>{NUMBER})Gi[Bb],? kv_cache_size=(?P<kv_cache_gib>{NUMBER})Gi[Bb],? "
+        rf"gpu_memory_utilization=(?P<utilization_rounded>{NUMBER})\.?",
         emits=(MemoryProfiled, KvCacheMemory),
         scope=Scope.RANK,
         versions=("0.6.4-0.6.4.post1",),
-        upstream="worker/worker.py",
+        upstream="worker/worker.py; builds after it give the duration and set commas",
     ),
     LineFormat(
         name="profile-seconds",

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kvguard.events import DrafterAnnounced, OptionResolved, Printed, WeightsLoaded
-from kvguard.lines.line_format import COUNT, NUMBER, SCALED, LineFormat, Scope
+from kvguard.lines.line_format import COUNT, NUMBER, PAIR, SCALED, LineFormat, Scope
 from kvguard.lines.patterns import compiled
 
-PAIR = rf"\({NUMBER}, {NUMBER}\)"
 _USED = rf"\(({NUMBER}),"
 
 
@@ -54,13 +53,24 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="worker/hpu_model_runner.py, v1/worker/hpu_model_runner.py",
     ),
     LineFormat(
+        name="weights-preloaded",
+        literal="re-loading model weights on ",
+        pattern=rf"Pre-loading model weights on \w++(?::{COUNT})? took (?P<weights_scaled>{SCALED}) of device memory \([^()]*+\) and "
+        rf"-?+{SCALED} of host memory \([^()]*+\)",
+        emits=(WeightsLoaded,),
+        scope=Scope.RANK,
+        versions=("hpu 0.6.4-0.9.2", "vllm-gaudi 0.10.0-0.27.0"),
+        upstream="worker/hpu_model_runner.py; habana_model_runner.py in the fork: the model itself, before it is wrapped",
+    ),
+    LineFormat(
         name="weights-hbm-after-init",
         literal="Init model | hbm=",
-        pattern=rf"Init model \| hbm=\[(?P<pairs>{PAIR}(?:, {PAIR})*+)\]GiB",
+        pattern=rf"Init model \| hbm=\[(?P<pairs>{PAIR}(?:, {PAIR})*+)\]Gi?[Bb]",
         emits=(WeightsLoaded,),
         scope=Scope.RANK,
         versions=("tpu-inference 0.11.1-0.32.0",),
-        upstream="tpu_inference/runner/tpu_runner.py: memory in use after the model was created",
+        upstream="tpu_inference/runner/tpu_runner.py: memory in use after the model was created; tpu_jax_runner.py before it "
+        "wrote Gb for GiB",
         read=_most_used_of_chips,
     ),
     LineFormat(
