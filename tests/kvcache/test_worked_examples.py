@@ -156,6 +156,32 @@ def test_an_encoder_keeps_no_cache(capsys: pytest.CaptureFixture[str], tmp_path:
     assert document["layout"]["groups"] == []
 
 
+@pytest.mark.parametrize(
+    "both_ways, groups",
+    [(True, []), *((no, [("sliding_window", 5), ("full_attention", 1)]) for no in (False, None))],
+)
+def test_a_gemma_that_attends_both_ways_is_an_encoder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, both_ways: bool | None, groups: list[tuple[str, int]]
+) -> None:
+    config = written(
+        tmp_path,
+        architectures=["Gemma3TextModel"],
+        model_type="gemma3_text",
+        num_hidden_layers=24,
+        hidden_size=768,
+        num_attention_heads=3,
+        num_key_value_heads=1,
+        head_dim=256,
+        sliding_window=512,
+        sliding_window_pattern=6,
+        max_position_embeddings=2048,
+        torch_dtype="bfloat16",
+        **({} if both_ways is None else {"use_bidirectional_attention": both_ways}),
+    )
+    document = plan(capsys, config, "--kv-cache-memory-bytes", "1GiB")[1]
+    assert [(group["kind"], group["groups"]) for group in document["layout"]["groups"]] == groups
+
+
 def test_layers_that_share_have_no_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     config = written(
         tmp_path,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kvguard.kvcache.readers import Reader, decoder, encoders, latent, recurrent
 
 _ALTERNATING = decoder.decoder(decoder.every(2))
+_GEMMA3 = decoder.decoder(decoder.every(6, "sliding_window_pattern", "_sliding_window_pattern"))
 _WINDOW_AFTER = decoder.decoder(decoder.first_full)
 
 ARCHITECTURES: Mapping[str, Reader] = {
@@ -132,8 +133,8 @@ ARCHITECTURES: Mapping[str, Reader] = {
     "ExaoneMoeForCausalLM": decoder.decoder(decoder.every(4, "sliding_window_pattern")),
     "Gemma2ForCausalLM": _ALTERNATING,
     "Gemma2Model": _ALTERNATING,
-    "Gemma3ForCausalLM": decoder.decoder(decoder.every(6, "sliding_window_pattern", "_sliding_window_pattern")),
-    "Gemma3TextModel": encoders.encoder_only,
+    "Gemma3ForCausalLM": _GEMMA3,
+    "Gemma3TextModel": encoders.encoder_if_bidirectional(_GEMMA3),
     "Gemma3nForCausalLM": decoder.gemma3n,
     "Gemma4ForCausalLM": decoder.gemma4,
     "GptOssForCausalLM": _ALTERNATING,

@@ -92,16 +92,16 @@ def _needed_on(stage: Stage, layout: Layout) -> Needed:
     if release < releases.FIT_AGAINST_ALL_LAYERS:
         return lambda length: _layer_by_layer(stage, layout, length)
     if release < releases.FIT_COUNTS_ALL_GROUPS:
-        return lambda length: _first_group_only(stage.groups, stage.bytes_per_block, layout, length)
+        return lambda length: _first_group_only(stage.bytes_per_block, layout, length)
     return lambda length: stage_request_bytes(stage, layout, length)
 
 
 def _needed_by_all_layers(layout: Layout) -> Needed:
     """0.14 to 0.16 charge the whole model to each stage (vllm#34076)."""
-    return lambda length: _first_group_only(layout.groups, layout.grouping.bytes_per_block, layout, length)
+    return lambda length: _first_group_only(layout.grouping.bytes_per_block, layout, length)
 
 
-def _first_group_only(groups: Sequence[object], bytes_per_block: int, layout: Layout, length: int) -> int:
+def _first_group_only(bytes_per_block: int, layout: Layout, length: int) -> int:
     first = layout.groups[0]
     return startup_blocks(first.spec, length, layout.serving) * bytes_per_block
 

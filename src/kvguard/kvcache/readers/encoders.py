@@ -2,7 +2,7 @@
 
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, NoCache
 from kvguard.kvcache.model_config import ModelConfig
-from kvguard.kvcache.readers import Shards
+from kvguard.kvcache.readers import Reader, Shards
 from kvguard.kvcache.readers.heads import attention_heads, head_size, layer_count
 
 
@@ -23,3 +23,12 @@ def encoder_only(config: ModelConfig, _: Shards) -> tuple[Layer, ...]:
     head_size(config)
     attention_heads(config)
     return tuple(NoCache(i, LayerKind.ENCODER_ONLY) for i in range(layer_count(config)))
+
+
+def encoder_if_bidirectional(causal: Reader) -> Reader:
+    """EmbeddingGemma is an encoder where its config attends both ways (model_executor/models/config.py)."""
+
+    def read(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+        return (encoder_only if config.get("use_bidirectional_attention") else causal)(config, shards)
+
+    return read
