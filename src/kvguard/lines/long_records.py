@@ -10,8 +10,10 @@ from kvguard.lines.head import Head
 
 MAX_REMEMBERED = 256
 """Processes whose last record is remembered."""
-_SEVERE = frozenset({"ERROR", "CRITICAL", "FATAL"})
-_TRACEBACK = "Traceback (most recent call last):"
+SEVERE = frozenset({"ERROR", "CRITICAL", "FATAL"})
+"""Levels of records that may hold a traceback."""
+TRACEBACK = "Traceback (most recent call last):"
+"""How one begins."""
 _STACK = (" ", "\t", "^")
 """A traceback's own lines are indented: the first that is not is the exception, and what follows may be a client's."""
 
@@ -57,9 +59,9 @@ class LongRecords:
 
     def _raises(self, prefix: str, head: Head) -> bool:
         """Whether the line is the first exception of a traceback that the record holds; follows where it stands."""
-        if head.level not in _SEVERE:
+        if head.level not in SEVERE:
             return False
-        if self._prefixes.get(head.pid) == prefix and head.message.startswith(_TRACEBACK):
+        if self._prefixes.get(head.pid) == prefix and head.message.startswith(TRACEBACK):
             self._tracebacks.setdefault(head.pid, "open")
             return False
         if self._tracebacks.get(head.pid) != "open" or head.message.startswith(_STACK) or not head.message.strip():

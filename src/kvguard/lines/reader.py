@@ -23,7 +23,7 @@ from kvguard.events import (
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
-from kvguard.lines.long_records import LongRecords
+from kvguard.lines.long_records import SEVERE, TRACEBACK, LongRecords
 from kvguard.lines.patterns import compiled
 from kvguard.lines.secrets import redact
 from kvguard.lines.user_text import prints_user_text
@@ -45,8 +45,6 @@ _EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
 _ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
 _ACCESS = r'\S++ - "[A-Z]++ \S++ HTTP/[\d.]++" \d{3}(?: [A-Za-z -]++)?+'
 """uvicorn's line for a request that was answered."""
-_SEVERE = ("ERROR", "CRITICAL", "FATAL")
-_TRACEBACK = "Traceback (most recent call last):"
 _NONE_OPEN = -1
 
 
@@ -259,7 +257,7 @@ class RecordReader:
         if events is None and continued is not None and continued.extend(rest, self._lasting_table):
             return
         yield from self._close()
-        if message.startswith(_TRACEBACK) and not self.serving:
+        if message.startswith(TRACEBACK) and not self.serving:
             self._traceback_of = origin.pid
         opened = self._opens(message, head, events is not None, width)
         if opened is not None:
@@ -275,7 +273,7 @@ class RecordReader:
 
         A failure that stands in a line by itself is not hidden in a harmless record which does not ask for a rest.
         """
-        if (cut.promising and cut.text.strip()) or cut.origin.level in _SEVERE:
+        if (cut.promising and cut.text.strip()) or cut.origin.level in SEVERE:
             return True
         alone = self._table.tell(rest.candidates, cut.origin) or ()
         return not any(isinstance(event, FailureReported | ProcessFailed) for event in alone)
@@ -324,7 +322,7 @@ class RecordReader:
             and head.level is None
             and head.pid in (None, self._open.origin.pid)
             and (width.fits or self._open.was_cut_by_a_page)
-            and not message.startswith(_TRACEBACK)
+            and not message.startswith(TRACEBACK)
         )
 
     def _unmatched(self, message: str, origin: Origin) -> Iterator[Event]:
