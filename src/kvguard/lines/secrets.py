@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kvguard.lines.patterns import compiled
+
 MASK = "***"
 MAX_TEXT = 500
 """Characters of a log line that a report repeats."""
@@ -63,7 +65,7 @@ def mask(text: str) -> str:
     """The text, of bounded length, with every secret in it replaced by `***`; what names the secret stays."""
     beginning = text[:LONGEST_READ]
     plain = beginning.lower().replace("tokens", "")
-    return re.sub(_SECRETS, _mask, beginning) if any(hint in plain for hint in _HINTS) else beginning
+    return compiled(_SECRETS).sub(_mask, beginning) if any(hint in plain for hint in _HINTS) else beginning
 
 
 def redact(text: str) -> str:

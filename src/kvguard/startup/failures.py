@@ -1,8 +1,7 @@
 """From messages of failure to the cause of a failed start: the root cause wins over those who only report it."""
 
-import re
-
 from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFailed, Role, Trust
+from kvguard.lines.patterns import compiled
 from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
 from kvguard.startup.ingest import GUESSED
@@ -34,7 +33,7 @@ def is_failure(event: Event) -> bool:
     if event.origin.level not in _HARMLESS_LEVELS:
         return True
     # a shipper gives every raw line a level of its own: what an exception's class opens is no advice
-    return event.origin.file is None and re.match(_RAISED, event.message) is not None
+    return event.origin.file is None and compiled(_RAISED).match(event.message) is not None
 
 
 def take_failure(state: StartState, event: Event) -> None:
