@@ -262,7 +262,7 @@ class RecordReader:
         opened = self._opens(message, head, events is not None, width)
         if opened is not None:
             readings = (message.rstrip(),)
-            self._open = OpenMessage(readings, origin, width.columns, width.at_edge, events, promising=opened)
+            self._open = OpenMessage(readings, origin, width, events, promising=opened)
         elif events is None:
             yield from self._unmatched(message, origin)
         else:
@@ -321,7 +321,7 @@ class RecordReader:
             and head.trust is not Trust.RECORD
             and head.level is None
             and head.pid in (None, self._open.origin.pid)
-            and (width.fits or self._open.was_cut_by_a_page)
+            and (width.fits or self._open.width.is_a_pages)
             and not message.startswith(TRACEBACK)
         )
 

@@ -21,8 +21,6 @@ MAX_READINGS = 4
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
 """An engine's banner of 8 kB on an 80-column terminal needs a hundred lines."""
-
-
 LEAST_PAGE = 900
 """Columns of a line that a page or an index may have cut: at a thousand characters, wherever that is."""
 _OPTIONS = r".{0,300}?[a-z_](?:=|['\"]:)"
@@ -30,7 +28,7 @@ _OPTIONS = r".{0,300}?[a-z_](?:=|['\"]:)"
 
 
 class Width(NamedTuple):
-    """How wide a physical line is, whether none before it in its log was wider, and what is seen of the next."""
+    """How wide a physical line is, whether any before it in its log was notably wider, and what is seen of the next."""
 
     columns: int
     at_edge: bool
@@ -50,9 +48,14 @@ class Width(NamedTuple):
         return self.fits and not self.followed
 
     @property
+    def is_a_pages(self) -> bool:
+        """Whether it is as long as pages leave a line: then its rest may be of any width."""
+        return self.columns >= LEAST_PAGE
+
+    @property
     def may_be_cut(self) -> bool:
         """Whether a page may have cut it, in the middle of a list of options: nothing else is as long."""
-        return self.columns >= LEAST_PAGE and not self.followed
+        return self.is_a_pages and not self.followed
 
 
 NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
@@ -75,20 +78,13 @@ class OpenMessage:
     readings: tuple[str, ...]
     """What it says so far: a wrap inside a word leaves nothing between the halves, one at a space has eaten it."""
     origin: Origin
-    columns: int
-    """Width of its last physical line."""
-    cut_at_edge: bool
-    """Whether that line is as wide as any before it: only then can a word or a figure be cut in two at its end."""
+    width: Width
+    """Of its last physical line: only at the edge can a word or a figure be cut in two at its end."""
     events: list[Event] | None
     """What it tells so far; `None` while no format describes it."""
     promising: bool
     """Whether a format describes it, or would if it went on."""
     lines: int = 1
-
-    @property
-    def was_cut_by_a_page(self) -> bool:
-        """Whether its last line is as long as pages leave one: then its rest may be of any width."""
-        return self.columns >= LEAST_PAGE
 
     @property
     def text(self) -> str:
@@ -105,13 +101,13 @@ class OpenMessage:
         """
         if self.lines >= MAX_WRAPPED_LINES or len(self.text) > MAX_WRAPPED_CHARACTERS:
             return False
-        if self.was_cut_by_a_page and not any(compiled(_OPTIONS).match(text) for text in rest.candidates):
+        if self.width.is_a_pages and not any(compiled(_OPTIONS).match(text) for text in rest.candidates):
             return False
-        glues = (" ",) if not self.cut_at_edge else (" ", "") if rest.spaced else ("", " ")
+        glues = (" ",) if not self.width.at_edge else (" ", "") if rest.spaced else ("", " ")
         pairs = itertools.product(self.readings, rest.candidates, glues)
         joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
         told = self._told(joined, table)
-        alike = abs(rest.width.columns - self.columns) <= RAGGED
+        alike = abs(rest.width.columns - self.width.columns) <= RAGGED
         begun = [text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike)]
         if told is None and not begun:
             return False
@@ -119,7 +115,7 @@ class OpenMessage:
             self.events = told.events
             begun = [told.text, *begun, *(text for text in joined if table.describes(text))]
         self.readings = tuple(dict.fromkeys(begun))[:MAX_READINGS]
-        self.columns, self.cut_at_edge = rest.width.columns, rest.width.at_edge
+        self.width = rest.width
         self.lines += 1
         self.promising = True
         return True
