@@ -11,6 +11,8 @@ from kvguard.startup.state import StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
 """What may change a start that serves, if a process of that start says it."""
+ANNOUNCEMENTS = (events.ServerAnnounced, events.ArgumentsGiven, events.EngineConfigured)
+"""What a process says of itself when it starts."""
 LONGEST_START = 86400.0
 """Seconds by which the beginning of a start can lie before its other lines."""
 _TROUBLE = (
@@ -31,6 +33,7 @@ class Course(Enum):
     BEGINS = "it is the first of a new start"
     BEGINS_IN_DOUBT = "so it says, and the log alone vouches for it"
     JOINS = "it belongs to the start that is there"
+    ANNOUNCES = "it announces the start that is there, behind its place"
     NOT_BELIEVED = "a user may have written it"
 
 
@@ -45,10 +48,10 @@ def course(state: StartState | None, event: Event, new_process: bool, new_stream
     """
     if state is None:
         return Course.NOT_BELIEVED if isinstance(event, _NO_BEGINNING) else Course.BEGINS
-    if new_process or (new_stream and announces_behind(state, event)):
+    if new_process or (new_stream and _announces_behind(state, event)):
         return Course.BEGINS
-    if stands_behind_its_place(state, event):
-        return Course.JOINS
+    if _stands_behind_its_place(state, event):
+        return Course.ANNOUNCES
     begins = begins_start(state, event)
     if state.phase is Phase.READY and begins:
         return Course.BEGINS_IN_DOUBT if is_believed_boundary(state, event) else Course.NOT_BELIEVED
@@ -77,23 +80,25 @@ def announcement_kind(event: Event) -> str:
     return "model" if isinstance(event, events.ServerAnnounced) and event.vllm_version is None else "version"
 
 
-def announces_behind(state: StartState, event: Event) -> bool:
+def _announces_behind(state: StartState, event: Event) -> bool:
     """Whether the event announces a process where a new stream may begin, behind a start that has come to its end.
 
     A new container counts its pids anew, so they say nothing here; a start that is still under way may go on in the
     new stream, and is left to the rules that look at pids.
     """
-    far = state.reported or state.phase in ENDED or state.phase is Phase.READY
     vouched = event.origin.trust is Trust.RECORD or state.stripped
-    return (
-        far and vouched and isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
-    )
+    return _has_come_far(state) and vouched and isinstance(event, ANNOUNCEMENTS)
+
+
+def _has_come_far(state: StartState) -> bool:
+    """Whether nothing of the start need announce itself any more."""
+    return state.reported or state.phase in (Phase.READY, *ENDED)
 
 
 def _announces_another(state: StartState, event: Event) -> bool:
     """An API server announces itself once: again, or where a start has gone further without it, it is another one."""
     earlier = state.announced.get(announcement_kind(event))
-    far = state.reported or state.phase in ENDED or state.phase is Phase.READY
+    far = _has_come_far(state)
     if earlier is None:
         return far and _is_new(state, event.origin)
     if event.origin.tag != earlier.tag:
@@ -102,11 +107,11 @@ def _announces_another(state: StartState, event: Event) -> bool:
     return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
 
 
-def stands_behind_its_place(state: StartState, event: Event) -> bool:
+def _stands_behind_its_place(state: StartState, event: Event) -> bool:
     """Whether it announces the start that is already there: an excerpt put together with its beginning last."""
     stamp = state.stamp_of(event.origin)
     return (
-        isinstance(event, events.ServerAnnounced | events.ArgumentsGiven | events.EngineConfigured)
+        isinstance(event, ANNOUNCEMENTS)
         and not (state.phase in ENDED or (state.phase is Phase.READY and state.api_server))
         and not state.announced.get(announcement_kind(event))
         and stamp is not None

@@ -1,7 +1,7 @@
 """`StartupFold`: events in, the newest start's state kept, earlier starts in short; the report on demand.
 
-A start ends the one before it. A boundary behind a serving start that only a new pid vouches for stays in doubt until
-that start's processes are silent: the first of them that speaks again withdraws it.
+A start ends the one before it. A boundary behind a serving start that only the log's words vouch for stays in doubt
+(`doubt`): what shows that the server before lives withdraws it.
 """
 
 from collections import deque
@@ -65,7 +65,6 @@ class StartupFold:
 
     Args:
         source: the log's name in places.
-        expect_engines: how many engines must report, where the user says so.
     """
 
     def __init__(self, source: str = "log") -> None:
@@ -129,6 +128,8 @@ class StartupFold:
         if way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
             self._begin(event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
         if self._state is not None and way is not Course.NOT_BELIEVED:
+            if way is Course.ANNOUNCES:
+                self._state.find_unready()
             self._add(self._state, event, now)
             self._settle(self._state)
 
@@ -175,8 +176,6 @@ class StartupFold:
 
     def _add(self, state: StartState, event: Event, now: float | None) -> None:
         origin = event.origin
-        if boundaries.stands_behind_its_place(state, event):
-            state.find_unready()
         state.revive_if_alive(event)
         state.last_line = max(state.last_line, origin.line)
         if origin.pid is not None and (origin.trust is events.Trust.RECORD or self._doubt is None):
