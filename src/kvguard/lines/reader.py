@@ -74,7 +74,7 @@ class RecordReader:
 
     Attributes:
         serving: set by whoever follows the start: the server takes requests, so users can write into the log.
-        doubtful: set likewise: tell of every process that speaks, for a boundary believed by its pids alone.
+        doubtful: set likewise: tell of every process that speaks, for a boundary believed by the log's words alone.
     """
 
     def __init__(self, table: FormatTable, tally: Tally) -> None:
