@@ -8,7 +8,7 @@ from kvguard.lines.stamps import elapsed
 from kvguard.slotted import replace
 from kvguard.startup import derived
 from kvguard.startup.cautions import cautions
-from kvguard.startup.expected import engines_expected, missing_reports
+from kvguard.startup.expected import engines_expected, is_complete, missing_reports
 from kvguard.startup.report import (
     MEMORY_BYTES,
     MEMORY_SHARES,
@@ -197,15 +197,14 @@ def _token_figure(state: StartState, engine: EngineState) -> TokenFigure | None:
 
 def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCapacity:
     reported = [engine for engine in engines if _has_capacity(engine)]
-    complete = bool(reported) and not missing_reports(state)
-    silent = engines_expected(state) - len(reported)
+    expected = engines_expected(state)
+    whole = bool(reported) and len(reported) == expected and is_complete(state)
     tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens is not None]
     concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency is not None]
-    whole = complete and silent == 0
     return DeploymentCapacity(
         weakest=_with_loose_cache(state, min(engines, key=weakness, default=Capacity())),
         engines=len(reported),
-        engines_expected=engines_expected(state),
+        engines_expected=expected,
         total_kv_cache_tokens=sum(tokens) if whole and len(tokens) == len(reported) else None,
         total_max_concurrency=round(sum(concurrency), 2) if whole and len(concurrency) == len(reported) else None,
     )
