@@ -31,6 +31,9 @@ _INVISIBLE = str.maketrans({"\u00a0": " ", "\u200b": None, "\ufeff": None, "\u20
 _REPEATED = r" ?\[repeated (?P<times>\d{1,6}+)x across cluster\](?: \(.{0,400}+)?$"
 """Ray's note, with its hint behind it as far as a terminal has left it there."""
 _BORDERS = ("│", "┃", "║")
+_AT_THE_RIGHT = (*_BORDERS, *(f"{border} " for border in _BORDERS))
+_OF_BOXES = (*_BORDERS, "¦", "|")
+"""What a line in a box may end with: as a trailer of any line, the last two would be its own."""
 
 
 class Head(NamedTuple):
@@ -117,7 +120,7 @@ def strip(text: str, around: Head | None = None) -> Head:
 
 def _without_trailer(head: Head) -> Head:
     message = head.message
-    if message.endswith(_BORDERS) or message.endswith(tuple(f"{border} " for border in _BORDERS)):
+    if message.endswith(_AT_THE_RIGHT):
         message = _without_right_border(message, _BORDERS)
     message, repeated = without_repeats(message)
     return head if message is head.message else head._replace(message=message, repeated=repeated)
@@ -209,7 +212,7 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
     if "container" in groups and head.container is None:
         changes["container"] = groups["container"]
     if prefix.name == "box":
-        changes["message"] = _without_right_border(rest, (*_BORDERS, "¦", "|"))
+        changes["message"] = _without_right_border(rest, _OF_BOXES)
     if match[0].startswith("`"):
         changes["message"] = rest.rstrip("` ")
     return head._replace(**changes)
