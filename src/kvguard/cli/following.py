@@ -16,8 +16,9 @@ from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.slotted import dataclass, replace
 from kvguard.sources.blocks import describe_os_error
+from kvguard.sources.feed import feed
 from kvguard.sources.opening import followed
-from kvguard.sources.source import Boundary, Chunk, Source, State
+from kvguard.sources.source import Source, State
 from kvguard.sources.wait import wait
 from kvguard.startup.report import ENDED, Phase
 
@@ -101,8 +102,9 @@ class Following:
     def look(self, now: float) -> Verdict:
         """Read what has come, and judge."""
         for source, guard in zip(self.sources, self.guards, strict=True):
-            if take(source, guard, now):
+            if feed(guard, source.poll(now), now):
                 self._last_chunk = now
+            guard.tick(now)
         verdict = joined(self.guards, self._slo, now)
         if not is_answered(verdict, self._until):
             self._answered_since = None
@@ -159,19 +161,6 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
         if left <= 0:
             return Waited(verdict, timed_out=not following.answered)
         following.wait(min(left, LONGEST_WAIT_S), now)
-
-
-def take(source: Source, guard: Guard, now: float) -> bool:
-    """Hand on to the guard what the source has to say; whether bytes were among it."""
-    got = False
-    for event in source.poll(now):
-        if isinstance(event, Chunk):
-            guard.feed(event.data, now)
-            got = True
-        elif isinstance(event, Boundary) and event.new_process is not False:
-            guard.boundary(now, certain=event.new_process is True)
-    guard.tick(now)
-    return got
 
 
 def is_answered(verdict: Verdict, until: Until) -> bool:

@@ -17,7 +17,8 @@ from kvguard.serve.testimony import amended
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.verdict import Verdict
 from kvguard.slotted import dataclass, replace
-from kvguard.sources.source import Boundary, Chunk, Source, State
+from kvguard.sources.feed import feed
+from kvguard.sources.source import Source, State
 from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.startup.report import CapacityReport
 
@@ -120,12 +121,8 @@ class Sidecar:
         """Take what the source has; whether there was anything."""
         wall = self._clocks.wall()
         events = self.source.poll(now)
-        for event in events:
-            if isinstance(event, Chunk):
-                self._guard.feed(event.data, now)
-                self._read_at = wall
-            elif isinstance(event, Boundary) and event.new_process is not False:
-                self._guard.boundary(now, certain=event.new_process is True)
+        if feed(self._guard, events, now):
+            self._read_at = wall
         status = self.source.status
         if status.state is State.ENDED and self._since[0] is not State.ENDED:
             self._guard.end(now)
