@@ -20,7 +20,6 @@ from kvguard.slotted import dataclass, replace
 from kvguard.sources.feed import feed
 from kvguard.sources.source import Source, State
 from kvguard.sources.vllm.answers import VllmAnswer
-from kvguard.startup.report import CapacityReport
 
 PUBLISH_S = 0.05
 """A log that grows without a pause is judged at most this often: judging costs more than skimming access lines."""
@@ -152,9 +151,8 @@ class Sidecar:
         if not self._caught_up and not gate.open:
             gate = replace(gate, why=WHILE_CATCHING_UP)
         status = self.source.status
-        shown = (_told(verdict.report), verdict.outcome, verdict.reasons, gate, status.state, status.message)
-        changed = (shown, verdict.checks, verdict.warnings, self._slo_file.status) != self._shown
-        self._shown = (shown, verdict.checks, verdict.warnings, self._slo_file.status)
+        shown = (*_visible(verdict), gate, status.state, status.message, self._slo_file.status)
+        changed, self._shown = shown != self._shown, shown
         self.snapshot = Snapshot(
             verdict=verdict,
             gate=gate,
@@ -172,6 +170,8 @@ class Sidecar:
                 sink(before if before.revision else None, self.snapshot)
 
 
-def _told(report: CapacityReport) -> object:
-    """What a report tells, without the counters that grow with every line."""
-    return (report.starts, report.start, report.unrecognized)
+def _visible(verdict: Verdict) -> tuple[object, ...]:
+    """What a person sees of a verdict: all but the report's counters, which grow with every line."""
+    report = verdict.report
+    told = (report.starts, report.start, report.unrecognized)
+    return (*told, verdict.outcome, verdict.reasons, verdict.checks, verdict.warnings)
