@@ -17,7 +17,7 @@ from kvguard.slo.objectives import Stage
 from kvguard.slo.verdict import CheckResult, Outcome
 from kvguard.slotted import dataclass
 from kvguard.sources.source import State
-from kvguard.startup.report import Phase
+from kvguard.startup.report import ENDED, Phase
 
 _FORMS = {True: "[+]{} ok", False: "[-]{} failed", None: "[?]{} unknown"}
 _STATUSES = {True: "pass", False: "fail", None: "warn"}
@@ -123,7 +123,7 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
     else:
         start = verdict.report.start
         phase = f"start {start.index}, {start.phase}" if start else "no start seen"
-        ended = start is not None and start.phase in (Phase.FAILED, Phase.STOPPED)
+        ended = start is not None and start.phase in ENDED
         yield HealthCheck("start", not ended if start else None, phase)
 
 
