@@ -49,21 +49,15 @@ def read_blocks(name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         raise SourceError(describe_os_error("stdin" if name == STDIN else name, error)) from None
 
 
-def read_descriptor(
-    descriptor: int, name: str, block_bytes: int = BLOCK_BYTES, from_here: bool = False
-) -> Iterator[bytes]:
-    """The same of a file that is open and stays so, from its beginning; or, as it stands, from where it was read to.
+def read_descriptor(descriptor: int, name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The same of a file that is open and stays so, from its beginning.
 
     Raises:
         SourceError: reading fails, or an archive turns out to be broken.
     """
     try:
-        if from_here:
-            while block := os.read(descriptor, block_bytes):
-                yield block
-        else:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            yield from _content(name, descriptor, block_bytes)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield from _content(name, descriptor, block_bytes)
     except OSError as error:
         raise SourceError(describe_os_error(name, error)) from None
 

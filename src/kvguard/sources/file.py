@@ -252,7 +252,7 @@ class FileSource:
                 yield Boundary(kind, f"{neighbour.path} was rotated before it was read")
             try:
                 yield from neighbour.blocks(remainder.begin)
-            except SourceError:  # it is packed badly, or the disk fails: nobody can read it
+            except (SourceError, OSError):  # it is packed badly, or the disk fails: nobody can read it
                 self._record.read_errors += 1
         close_all(self._rest)
         self._rest = []

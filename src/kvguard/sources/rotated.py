@@ -82,9 +82,8 @@ class Neighbour:
             return False
         if self.path.suffix != ".gz":
             return True  # it says so nowhere: it has to be unpacked
-        length = os.pread(
-            self._descriptor, 4, max(self.size - 4, 0)
-        )  # of what was packed, modulo 2**32 (RFC 1952, ISIZE)
+        # of what was packed, modulo 2**32 (RFC 1952, ISIZE)
+        length = os.pread(self._descriptor, 4, max(self.size - 4, 0))
         return int.from_bytes(length, "little") != mark.offset % 2**32
 
     @property
@@ -93,20 +92,21 @@ class Neighbour:
         return not self.head
 
     def blocks(self, begin: int) -> Iterator[bytes]:
-        """What it held from `begin` on when it was found; an empty block for each that is skipped.
+        """What it held from `begin` on when it was found; of a packed one an empty block for each that is skipped.
 
         What comes into it later is left for later: it may be a copy in the making, of what is read elsewhere.
 
         Raises:
-            SourceError: it cannot be read, or is packed badly.
+            SourceError: it is packed badly, or cannot be read to be unpacked.
+            OSError: it cannot be read.
         """
         if self.packed:
             yield from self._unpacked(begin)
             return
-        position = os.lseek(self._descriptor, max(begin, self.head_at), os.SEEK_SET)
-        for block in read_descriptor(self._descriptor, str(self.path), READ_BYTES, from_here=True):
-            yield block[: max(0, self.size - position)]
-            position += len(block)
+        place = max(begin, self.head_at)
+        while block := os.pread(self._descriptor, min(READ_BYTES, max(self.size - place, 0)), place):
+            yield block
+            place += len(block)
 
     def _unpacked(self, begin: int) -> Iterator[bytes]:
         position, in_hole = 0, begin == 0
