@@ -4,7 +4,6 @@ import errno
 import gzip
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,6 @@ from kvguard.sources import tracked
 from kvguard.sources.file import LOOK_S, RETRY_S, FileSource
 from kvguard.sources.source import READ_BYTES, Chunk, State
 from tests.sources.following import Following, append, boundaries, copytruncate, told
-
-if sys.version_info >= (3, 14):
-    pass
-else:
-    pass
 
 
 class TestReading:
