@@ -10,7 +10,7 @@ from typing import Any
 from kvguard.lines.secrets import mask_deep
 from kvguard.render.log_text import escape_unshown
 from kvguard.render.probe_budget import probe_budget
-from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
+from kvguard.render.start_facts import warnings_of
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
 from kvguard.slotted import fields
 from kvguard.startup.report import (
@@ -53,10 +53,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 def report_document(report: CapacityReport) -> dict[str, Any]:
     """The report of a start that nobody judged: `verdict` is null, warnings have their default severity."""
-    found = report.start.warnings if report.start else ()
-    default = Severity.WARN
-    warnings = [JudgedWarning(w.code, DEFAULT_SEVERITIES.get(w.code, default), w.message, w.place) for w in found]
-    return _document(report, warnings, None)
+    return _document(report, warnings_of(report), None)
 
 
 def _document(report: CapacityReport, warnings: Iterable[JudgedWarning], verdict: Verdict | None) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.log_text import shown
-from kvguard.slo.verdict import Reason
+from kvguard.slo.objectives import Slo
+from kvguard.slo.verdict import JudgedWarning, Reason
 from kvguard.startup.report import CapacityReport, Failure, Phase, Place, Start, Timings
 from kvguard.units import format_bytes, format_seconds
 
@@ -29,6 +30,12 @@ _WHILE_FOLLOWED = {"empty-log": "no line of the log has been read yet"}
 def said_live(reason: Reason) -> str:
     """What a reason says while the log is followed: one that has no line may not be there yet, or not be read yet."""
     return _WHILE_FOLLOWED.get(reason.code, reason.message)
+
+
+def warnings_of(report: CapacityReport) -> list[JudgedWarning]:
+    """The warnings of a start that nobody judged, each with the severity that it has unless an SLO says otherwise."""
+    found = report.start.warnings if report.start else ()
+    return [JudgedWarning(w.code, Slo().severity(w.code), w.message, w.place) for w in found]
 
 
 def place_of(place: Place | None, report: CapacityReport) -> str:

@@ -14,9 +14,9 @@ from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, column
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal
+from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of
 from kvguard.render.text_levers import levers_section
-from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
+from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
 from kvguard.startup.report import CapacityReport, Start
 
@@ -59,21 +59,17 @@ def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
 def render_report(report: CapacityReport, terminal: Terminal) -> str:
     """The page of a start that nobody judged: the figures, and the probe budget that its time asks for."""
     start = report.start
-    warnings = [
-        JudgedWarning(warning.code, DEFAULT_SEVERITIES.get(warning.code, Severity.WARN), warning.message, warning.place)
-        for warning in (start.warnings if start else ())
-    ]
+    if start is None:
+        return _page([_what_it_was(report, terminal), ["No start of a vLLM server in this log."]], terminal)
     sections = [
         _what_it_was(report, terminal),
-        *(
-            [_refused(start, terminal), capacity_section(start, terminal)]
-            if start
-            else [["No start of a vLLM server in this log."]]
-        ),
-        *([memory_bar(start, terminal, INDENT), engines_section(start, terminal)] if start else []),
+        _refused(start, terminal),
+        capacity_section(start, terminal),
+        memory_bar(start, terminal, INDENT),
+        engines_section(start, terminal),
         starts_section(report, terminal),
-        probes_section(start, terminal) if start else [],
-        _warnings(warnings, report, terminal, "Warnings"),
+        probes_section(start, terminal),
+        _warnings(warnings_of(report), report, terminal, "Warnings"),
     ]
     return _page(sections, terminal)
 
