@@ -1,12 +1,13 @@
 """A difference as rows of words: what every form of it shows, in one order and one spelling."""
 
 from kvguard.render.log_text import shown
+from kvguard.render.quantities import show_size, with_minus
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slo.baselines.budget import NOISE, Part
 from kvguard.slo.baselines.difference import Difference, FigureChange
 from kvguard.slo.baselines.evidence import factor, signed_bytes
 from kvguard.slotted import dataclass
-from kvguard.units import format_bytes, format_count, format_quantity
+from kvguard.units import format_count, format_quantity
 
 NOT_TOLD = "not told"
 
@@ -56,7 +57,7 @@ def _capacity_row(change: FigureChange) -> Row:
 def _figure(figure: Figure | None, unit: str) -> str:
     if figure is None:
         return NOT_TOLD
-    low, high = (format_quantity(value, unit).replace("-", "−") for value in (figure.low, figure.high))
+    low, high = (with_minus(format_quantity(value, unit)) for value in (figure.low, figure.high))
     return low if low == high else f"{low} to {high}"
 
 
@@ -79,16 +80,12 @@ def memory_rows(found: Difference) -> list[Row]:
 
 def _memory_row(found: Difference, part: Part) -> Row:
     sides = zip((part.old, part.new), part.computed, strict=True)
-    old, new = (NOT_TOLD if value is None else _size(value) + " computed" * made for value, made in sides)
+    old, new = (NOT_TOLD if value is None else show_size(value) + " computed" * made for value, made in sides)
     change = part.change
     if change is None:
         return Row(part.label, old, new, "", False)
     differs = abs(change) > NOISE
     return Row(part.label, old, new, _both(found, change) if differs else "", differs)
-
-
-def _size(count: float) -> str:
-    return format_bytes(count).replace("-", "−")
 
 
 def _both(found: Difference, change: float) -> str:

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from kvguard.render.layout import Cell, Terminal, Tone, columns
 from kvguard.render.log_text import shown
-from kvguard.render.quantities import show_bare
+from kvguard.render.quantities import show_bare, with_minus
 from kvguard.render.text import OUTCOME_TONES
 from kvguard.slo.verdict import Outcome
 from kvguard.slotted import dataclass
@@ -85,5 +85,5 @@ def _row(record: Record, before: float | None, largest: float, room: int) -> lis
 def _change(before: float | None, now: float | None) -> str:
     if not before or now is None or now == before:
         return ""
-    change = format_ratio(now / before - 1, 1).replace("-", "−")
+    change = with_minus(format_ratio(now / before - 1, 1))
     return f" {change}" if now < before else f" +{change}"

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from kvguard.render.layout import NO_BREAK, Cell, Terminal, Tone, columns, wrap
 from kvguard.render.memory_parts import PartKind, memory_budget, memory_parts
+from kvguard.render.quantities import show_size
 from kvguard.startup.report import Start
 from kvguard.units import format_bytes
 
@@ -27,7 +28,7 @@ def memory_bar(start: Start, terminal: Terminal, indent: str) -> list[str]:
     parts = memory_parts(start)
     if not parts:
         return []
-    labels = [(part.name, format_bytes(part.size).replace("-", "−")) for part in parts]
+    labels = [(part.name, show_size(part.size)) for part in parts]
     room = (
         terminal.width - len(indent) - max(len(name) for name, _ in labels) - max(len(size) for _, size in labels) - 4
     )
@@ -58,7 +59,7 @@ def memory_line(start: Start, terminal: Terminal, indent: str) -> list[str]:
 
 def _in_gib(size: float) -> str:
     """The size without its unit; one that would read as zero keeps it."""
-    return format_bytes(size).removesuffix(" GiB").replace("-", "−")
+    return show_size(size).removesuffix(" GiB")
 
 
 def staircase(sizes: Sequence[float], width: int) -> list[tuple[int, int]]:

@@ -185,7 +185,7 @@ def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Termina
     lines = [page.paint(f"Target, {target.requests:g} {noun} {what}: {words[outcome]}", tone)]
     if not levers:
         return lines
-    single = any(lever.meets and " + " not in lever.flag for lever in levers)
+    single = any(lever.meets and AND not in lever.flag for lever in levers)
     lines.append("What to change:" if single else "No single lever does; what to change:")
     for lever in levers:
         price = "; ".join(text for text in (lever.price, lever.remark) if text)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from kvguard.render.log_text import shown
 from kvguard.slo.objectives import KINDS, Bound
 from kvguard.slo.verdict import CheckKind, CheckResult
-from kvguard.units import format_apart, format_quantity
+from kvguard.units import format_apart, format_bytes, format_quantity
 
 NOT_IN_THE_LOG = "not in the log"
 _UNKNOWN: Mapping[str, str] = MappingProxyType({"max_drop": "not comparable"})
@@ -28,6 +28,16 @@ def show(value: float | str | None, unit: str) -> str:
 def show_bare(value: float | str | None, unit: str) -> str:
     """A figure beside a head or a target that names what it counts."""
     return _bare(show(value, unit), unit)
+
+
+def with_minus(figure: str) -> str:
+    """A figure with a minus sign, as wide as a plus, in the place of the hyphen."""
+    return figure.replace("-", "−")
+
+
+def show_size(count: float) -> str:
+    """Bytes that may be fewer than none: a part of a budget that was overdrawn, a change."""
+    return with_minus(format_bytes(count))
 
 
 def show_observed(check: CheckResult) -> str:

@@ -3,6 +3,7 @@
 from kvguard.render.html.bars import Mark, Stretch, drawing
 from kvguard.render.html.markup import Markup, element, fragment
 from kvguard.render.memory_parts import Part, PartKind, memory_parts
+from kvguard.render.quantities import show_size
 from kvguard.startup.report import Capacity, Memory, Start
 from kvguard.units import format_bytes
 
@@ -78,7 +79,7 @@ def _legend(parts: tuple[Part, ...]) -> Markup:
         element(
             "tr",
             element("th", element("span", class_=f"swatch {_look(part)}", aria_hidden="true"), part.name, scope="row"),
-            element("td", format_bytes(part.size).replace("-", "−")),
+            element("td", show_size(part.size)),
             element("td", f"{100 * part.size / whole:.0f} %" if part.size > 0 else "–"),
             class_="strong" if part.kind is PartKind.KV_CACHE else None,
         )
