@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from tests.scripted import ScriptedSource  # noqa: E402
 
 from kvguard.guard import Guard  # noqa: E402 - the path comes first
 from kvguard.serve.metrics import exposition  # noqa: E402
@@ -20,16 +22,7 @@ from kvguard.serve.sidecar import Clocks, Sidecar  # noqa: E402
 from kvguard.serve.slo_file import SloFile  # noqa: E402
 from kvguard.slo.objectives import KINDS, Objective, Slo  # noqa: E402
 from kvguard.slo.verdict import Outcome  # noqa: E402
-from kvguard.sources.source import (  # noqa: E402
-    READ_BYTES,
-    Boundary,
-    BoundaryKind,
-    Chunk,
-    Record,
-    SourceEvent,
-    SourceStatus,
-    State,
-)
+from kvguard.sources.source import READ_BYTES, Boundary, BoundaryKind, SourceEvent, State  # noqa: E402
 
 WEEK = 7 * 24 * 3600.0
 LOG = (ROOT / "fixtures/logs/runs/vllm-0.32.0-cpu-base/server.log").read_bytes()
@@ -58,56 +51,32 @@ class Life:
     end_mib: float = 0.0
 
 
-class Scripted:
-    """A source that hands over whatever stands next."""
-
-    def __init__(self) -> None:
-        self._record = Record("vllm.log")
-        self._record.state = State.READING
-        self.next: SourceEvent | None = None
-
-    def poll(self, now: float) -> Sequence[SourceEvent]:
-        event, self.next = self.next, None
-        if isinstance(event, Chunk):
-            self._record.chunk(event.data, now)
-        return [event] if event is not None else []
-
-    def delay(self, now: float) -> float:
-        return 0.2
-
-    def fileno(self) -> int | None:
-        return None
-
-    @property
-    def status(self) -> SourceStatus:
-        return self._record.snapshot()
-
-    def close(self) -> None:
-        pass
-
-
 def live(restarts: int, gigabytes: float) -> Life:
     """Live through a week with so many restarts and so many bytes between them."""
     life, now = Life(), [0.0]
     clocks = Clocks(lambda: now[0], lambda: 1.8e9 + now[0])
     slo = Slo(objectives=(Objective(KINDS["min_concurrency"], 2.5),))
-    source = Scripted()
+    source = ScriptedSource()
+    source.record.state = State.READING
     sidecar = Sidecar(source, Guard(slo, "vllm.log"), SloFile(None, lambda: slo, clocks.wall), clocks)
     expose = exposition(lambda: sidecar.snapshot)
     blocks = int(gigabytes * 1e9 / restarts / len(BLOCK))
 
     def turn(event: SourceEvent, seconds: float) -> None:
-        source.next = event
+        source.coming.append(event)
         now[0] += seconds
         sidecar.turn()
 
+    def read(data: bytes, seconds: float) -> None:
+        turn(source.record.chunk(data, now[0] + seconds), seconds)
+
     for restart in range(restarts):
         turn(Boundary(BoundaryKind.NEW_CONTAINER, "restarted"), 1.0)
-        turn(Chunk(START), 60.0)
+        read(START, 60.0)
         snapshot = sidecar.snapshot
         life.passed += snapshot.verdict.outcome is Outcome.PASS and snapshot.gate.open
         for block in range(blocks):
-            turn(Chunk(BLOCK), WEEK / restarts / max(blocks, 1))
+            read(BLOCK, WEEK / restarts / max(blocks, 1))
             if block % ROTATE_EVERY == ROTATE_EVERY - 1:
                 turn(Boundary(BoundaryKind.NEW_FILE, "rotated"), 0.0)
         expose("")

@@ -10,9 +10,10 @@ from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
 from kvguard.slo.objectives import KINDS, Objective, Slo
 from kvguard.slo.verdict import Outcome, Verdict
-from kvguard.sources.source import Chunk, Record, SourceEvent, SourceStatus, State
+from kvguard.sources.source import Chunk, SourceEvent, State
 from kvguard.startup.report import Phase
 from tests.conftest import FIXTURES
+from tests.scripted import ScriptedSource
 
 RUN = (FIXTURES / "logs/runs/vllm-0.32.0-cpu-base/server.log").read_bytes()
 READY = RUN[: RUN.index(b"\n", RUN.index(b"Application startup complete")) + 1]
@@ -21,36 +22,26 @@ ACCESS = b'INFO:     10.0.0.1:5 - "GET /health HTTP/1.1" 200 OK\n'
 SLO = Slo(objectives=(Objective(KINDS["min_concurrency"], 2),))
 
 
-class Script:
+class Script(ScriptedSource):
     """A source that says one thing a poll, the last of them again and again; `None` says nothing."""
 
     def __init__(self, *says: bytes | None, ends: bool = False) -> None:
+        super().__init__("script")
         self._says = iter(says)
         self._last = says[-1] if not ends else None
         self._ends = ends
-        self._record = Record("script")
 
     def poll(self, now: float) -> Sequence[SourceEvent]:
         try:
             said = next(self._says)
         except StopIteration:
             if self._ends:
-                return self._record.change(State.ENDED, "ended", now)
+                return self.record.change(State.ENDED, "ended", now)
             said = self._last
         return [] if said is None else [Chunk(said)]
 
     def delay(self, now: float) -> float:
         return 0.0
-
-    def fileno(self) -> int | None:
-        return None
-
-    @property
-    def status(self) -> SourceStatus:
-        return self._record.snapshot()
-
-    def close(self) -> None:
-        pass
 
 
 def clock() -> Iterator[float]:

@@ -11,7 +11,8 @@ from kvguard.guard import Guard
 from kvguard.serve.sidecar import Clocks, Sidecar
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome
-from tests.serve.driven import LOADING, READY, EditedSlo, ScriptedSource
+from tests.scripted import ScriptedSource
+from tests.serve.driven import LOADING, READY, EditedSlo
 
 HOUR = 3600.0
 SOURCE = Path(kvguard.__file__).parent

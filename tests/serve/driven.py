@@ -1,9 +1,8 @@
 """A sidecar turned by hand: its source says what a test tells it to, and its clocks stand until the test moves them."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -15,8 +14,9 @@ from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Clocks, Sidecar, Sink, Witness
 from kvguard.serve.snapshot import SloStatus, Snapshot
 from kvguard.slo.objectives import KINDS, Gate, Objective, Slo
-from kvguard.sources.source import Boundary, BoundaryKind, Record, SourceEvent, SourceStatus, State
+from kvguard.sources.source import Boundary, BoundaryKind, State
 from tests.conftest import FIXTURES
+from tests.scripted import ScriptedSource
 
 RUNS = FIXTURES / "logs/runs"
 NOON = 1_764_400_000.0
@@ -27,31 +27,6 @@ BASE = (RUNS / "vllm-0.32.0-cpu-base/server.log").read_bytes()
 LOADING = BASE[: BASE.index(b"(EngineCore pid=15278) INFO 11-29 16:54:34 [kv_cache_utils.py:2327]")]
 ALLOCATED = BASE[: BASE.index(b"(EngineCore pid=15278) INFO 11-29 16:54:34 [core.py:402]")]
 READY = BASE[: BASE.index(b"\n", BASE.index(b"Application startup complete")) + 1]
-
-
-class ScriptedSource:
-    """A source that hands over what the test has put into it."""
-
-    def __init__(self, name: str = "vllm.log") -> None:
-        self.record = Record(name)
-        self.coming: deque[SourceEvent] = deque()
-        self.behind = False
-
-    def poll(self, now: float) -> Sequence[SourceEvent]:
-        return [self.coming.popleft()] if self.coming else []
-
-    def delay(self, now: float) -> float:
-        return 0.0 if self.coming else 0.2
-
-    def fileno(self) -> int | None:
-        return None
-
-    @property
-    def status(self) -> SourceStatus:
-        return replace(self.record.snapshot(), behind=self.behind)
-
-    def close(self) -> None:
-        self.coming.clear()
 
 
 class EditedSlo:
