@@ -14,9 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from tests.scripted import ScriptedSource  # noqa: E402
+from tests.scripted import ScriptedSource  # noqa: E402 - the path comes first
 
-from kvguard.guard import Guard  # noqa: E402 - the path comes first
+from kvguard.guard import Guard  # noqa: E402
 from kvguard.serve.metrics import exposition  # noqa: E402
 from kvguard.serve.sidecar import Clocks, Sidecar  # noqa: E402
 from kvguard.serve.slo_file import SloFile  # noqa: E402

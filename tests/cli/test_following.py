@@ -12,12 +12,10 @@ from kvguard.slo.objectives import KINDS, Objective, Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.sources.source import Chunk, SourceEvent, State
 from kvguard.startup.report import Phase
-from tests.conftest import FIXTURES
 from tests.scripted import ScriptedSource
+from tests.serve.driven import READY
 
-RUN = (FIXTURES / "logs/runs/vllm-0.32.0-cpu-base/server.log").read_bytes()
-READY = RUN[: RUN.index(b"\n", RUN.index(b"Application startup complete")) + 1]
-ALLOCATED = RUN[: RUN.index(b"\n", RUN.index(b"KV cache size: ")) + 1]
+ALLOCATED = READY[: READY.index(b"\n", READY.index(b"KV cache size: ")) + 1]
 ACCESS = b'INFO:     10.0.0.1:5 - "GET /health HTTP/1.1" 200 OK\n'
 SLO = Slo(objectives=(Objective(KINDS["min_concurrency"], 2),))
 

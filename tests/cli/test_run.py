@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -15,29 +14,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import FIXTURES
+from tests.faults import programs
 
-RUNS = FIXTURES / "logs/runs"
-READY = RUNS / "vllm-0.32.0-cpu-nologstats/server.log"
-REFUSED = RUNS / "vllm-0.32.0-cpu-toolong/server.log"
-SOURCE = {"PYTHONPATH": str(FIXTURES.parent / "src")}
+REFUSED = programs.RUNS / "vllm-0.32.0-cpu-toolong/server.log"
 
 
 def kvguard(*words: str) -> list[str]:
-    return [sys.executable, "-m", "kvguard", "run", *words]
+    return programs.command("run", *words)
 
 
-def ran(*words: str, environ: dict[str, str] | None = None) -> "subprocess.CompletedProcess[bytes]":
-    environ = {**os.environ, **SOURCE, **(environ or {})}
-    return subprocess.run(kvguard(*words), capture_output=True, env=environ, timeout=60)
+def ran(*words: str) -> "subprocess.CompletedProcess[bytes]":
+    return programs.ran(["run", *words])
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[list[str]]:
     """A command that prints a real start up to its ready line, tells its pid, and then serves until it is told."""
-    content = READY.read_bytes()
     log = tmp_path / "start.log"
-    log.write_bytes(content[: content.index(b"\n", content.index(b"Application startup complete")) + 1])
+    log.write_bytes(programs.start_of_vllm())
     program = tmp_path / "serve"
     program.write_text(f'#!/bin/sh\necho $$ > "{tmp_path}/pid"\ncat "${{1:-{log}}}"\nexec sleep 60\n')
     program.chmod(0o755)
@@ -113,7 +107,7 @@ class TestTheGate:
     )
     def test_a_signal_ends_both(self, number: int, server: list[str], tmp_path: Path) -> None:
         command = kvguard("--until", "ready", "--min-concurrency", "2", "--", *server, os.devnull)
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | SOURCE)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=programs.ENVIRON)
         wait_for(tmp_path / "pid")
         running.send_signal(number)
         running.communicate(timeout=30)
@@ -133,7 +127,7 @@ class TestTheGate:
             stdin=ours,
             stdout=ours,
             stderr=ours,
-            env=os.environ | SOURCE,
+            env=programs.ENVIRON,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
@@ -163,7 +157,7 @@ class TestTheWrapper:
     def test_the_report_is_there_while_the_server_serves(self, server: list[str], tmp_path: Path) -> None:
         report = tmp_path / "report.json"
         command = kvguard("-q", "--min-concurrency", "2", "--format", f"json={report}", "--", *server)
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | SOURCE)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=programs.ENVIRON)
         try:
             wait_for(report)
             assert running.poll() is None

@@ -1,17 +1,16 @@
 """kvguard as a program of its own, so that a fault hits what a user would run."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from tests.conftest import FIXTURES
+from tests.serve.process import ENVIRON
 
 RUNS = FIXTURES / "logs/runs"
 LOG = RUNS / "vllm-0.32.0-cpu-nologstats/server.log"
 """One engine, 128x at 8,192 tokens."""
-ENVIRON = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
 
 
 def command(*words: str) -> list[str]:

@@ -1,7 +1,6 @@
 """Probes while the web framework is still being imported, and the door to the rest."""
 
 import asyncio
-import os
 import subprocess
 import sys
 
@@ -9,8 +8,8 @@ import pytest
 
 from kvguard.serve.probes import Probes
 from kvguard.serve.sealed import Message, Receive, Send, sealed
-from tests.conftest import FIXTURES
 from tests.serve.driven import READY, Driven, ask, slo
+from tests.serve.process import ENVIRON
 
 
 @pytest.fixture
@@ -59,7 +58,6 @@ def test_a_probe_needs_no_web_framework() -> None:
         "import sys, kvguard.serve.server; heavy = {'fastapi', 'starlette', 'pydantic', 'yaml', 'prometheus_client'}; "
         "print(sorted(heavy & set(sys.modules)), 'kvguard.render.html' in sys.modules)"
     )
-    environ = {**os.environ, "PYTHONPATH": str(FIXTURES.parent / "src")}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRON, check=True)
 
     assert done.stdout == "[] False\n"
