@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from inputs import MIB, RUNS, start
+from inputs import MIB, RUNS, start, until_ready
 from measured import KVGUARD, medians, table
 
 COUNTS = (1, 4, 16, 64)
@@ -13,19 +13,16 @@ def report(folder: Path, runs: int) -> str:
     """CPU seconds by how many of each stand in a log of 8 MiB."""
     rows = []
     for name, made in {"starts": _starts, "workers": _workers, "engines": _engines}.items():
-        commands = {}
-        for count in COUNTS:
-            path = folder / f"growth-{name}-{count}.log"
-            path.write_bytes(made(count))
-            commands[str(count)] = [*KVGUARD, "check", str(path)]
-        costs = medians(commands, runs)
-        told = {count: (folder / f"growth-{name}-{count}.log").read_bytes() for count in COUNTS}
-        rows.append(
-            [name]
-            + [f"{costs[str(count)].cpu:.3f} s ({_start_up_lines(told[count]):,} start-up lines)" for count in COUNTS]
-        )
-        for count in COUNTS:
-            (folder / f"growth-{name}-{count}.log").unlink()
+        paths = {str(count): folder / f"growth-{name}-{count}.log" for count in COUNTS}
+        lines = {}
+        for count, path in paths.items():
+            log = made(int(count))
+            path.write_bytes(log)
+            lines[count] = _start_up_lines(log)
+        costs = medians({count: [*KVGUARD, "check", str(path)] for count, path in paths.items()}, runs)
+        rows.append([name, *(f"{costs[count].cpu:.3f} s ({lines[count]:,} start-up lines)" for count in paths)])
+        for path in paths.values():
+            path.unlink()
     return table(["in a log of 8 MiB", *map(str, COUNTS)], rows)
 
 
@@ -46,16 +43,14 @@ def _starts(count: int) -> bytes:
 
 def _workers(count: int) -> bytes:
     """A tensor-parallel start of 0.10.2, where every worker reports: one real worker's lines, once a rank."""
-    text = (RUNS / "vllm-0.10.2.post2-cpu-tp2" / "server.log").read_bytes()
-    head, mark, _ = text.partition(b"Application startup complete.")
-    return _filled(_repeated(head, b"Worker_TP", count) + mark + b"\n")
+    head = until_ready((RUNS / "vllm-0.10.2.post2-cpu-tp2" / "server.log").read_bytes())
+    return _filled(_repeated(head, b"Worker_TP", count))
 
 
 def _engines(count: int) -> bytes:
     """A data-parallel start: one real engine's lines, repeated with its index."""
-    text = (RUNS / "vllm-0.32.0-cpu-dp2" / "server.log").read_bytes()
-    head, mark, _ = text.partition(b"Application startup complete.")
-    return _filled(_repeated(head, b"EngineCore_DP", count) + mark + b"\n")
+    head = until_ready((RUNS / "vllm-0.32.0-cpu-dp2" / "server.log").read_bytes())
+    return _filled(_repeated(head, b"EngineCore_DP", count))
 
 
 def _repeated(head: bytes, tag: bytes, count: int) -> bytes:

@@ -1,8 +1,8 @@
 """The logs that are read: a real start, then access and stats lines as vLLM prints them, for as long as it takes.
 
 Recipe: the lines of a real start (`fixtures/logs/runs/vllm-0.32.0-cpu-{base,json,color}`) to the one that proves it
-ready; then `ratio` access lines for each stats line, repeated; on demand another
-real start, in the middle or at the end.
+ready; then `ratio` access lines for each stats line, repeated; on demand another real start, in the middle or at the
+end.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ RUNS = Path(__file__).parent.parent / "fixtures" / "logs" / "runs"
 KINDS = ("plain", "json", "cri", "coloured")
 MIB = 2**20
 
-_READY = b"Application startup complete."
+READY = b"Application startup complete."
 _ACCESS = '{tag}INFO:     10.0.{a}.{b}:{port} - "POST /v1/chat/completions HTTP/1.1" 200 OK'
 _JSON_ACCESS = '10.0.{a}.{b}:{port} - \\"POST /v1/chat/completions HTTP/1.1\\" 200'
 _STATS = (
@@ -64,16 +64,17 @@ def blocks(recipe: Recipe) -> Iterator[bytes]:
         yield start(recipe.kind, again=True)
 
 
+def until_ready(log: bytes, proof: bytes = READY) -> bytes:
+    """A log up to and with the line that proves its first start ready."""
+    head, mark, rest = log.partition(proof)
+    return head + mark + rest.partition(b"\n")[0] + b"\n"
+
+
 def start(kind: str, again: bool = False) -> bytes:
     """The lines of a real start up to the one that proves it ready; `again`: of another process."""
     run = {"json": "json", "coloured": "color"}.get(kind, "base")
     text = (RUNS / f"vllm-0.32.0-cpu-{run}" / "server.log").read_bytes()
-    if kind == "json":
-        head, mark, rest = text.partition(b"Available routes are:")
-        lines = head + mark + rest.partition(b"\n")[0] + b"\n"
-    else:
-        head, mark, _ = text.partition(_READY)
-        lines = head + mark + b"\n"
+    lines = until_ready(text, b"Available routes are:" if kind == "json" else READY)
     if again:
         lines = lines.replace(b"pid=", b"pid=9")
     return _framed(lines) if kind == "cri" else lines
