@@ -16,6 +16,14 @@ HIGHER = "objectives: {min_concurrency: 300}\n"
 BROKEN = "objectives: {min_concurency: 2.5}\n"
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An SLO file that is good so far."""
+    path = tmp_path / "slo.yaml"
+    path.write_text(GOOD)
+    return path
+
+
 def reading(path: Path) -> Callable[[], Slo]:
     return lambda: read_slo(path)
 
@@ -33,9 +41,7 @@ def target(slo: Slo) -> object:
     return slo.objectives[0].target
 
 
-def test_an_edit_is_taken_over(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_an_edit_is_taken_over(path: Path) -> None:
     slo_file = following(path)
 
     path.write_text(HIGHER)
@@ -44,17 +50,13 @@ def test_an_edit_is_taken_over(tmp_path: Path) -> None:
     assert target(slo_file.slo) == 300
 
 
-def test_a_file_that_rests_is_not_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_a_file_that_rests_is_not_read_again(path: Path) -> None:
     slo_file = following(path)
 
     assert [slo_file.poll(now) for now in (10.0, 20.0)] == [False, False]
 
 
-def test_it_is_looked_at_once_a_second(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_it_is_looked_at_once_a_second(path: Path) -> None:
     slo_file = following(path)
     slo_file.poll(10.0)
     path.write_text(HIGHER)
@@ -62,9 +64,7 @@ def test_it_is_looked_at_once_a_second(tmp_path: Path) -> None:
     assert [slo_file.poll(now) for now in (10.5, 11.1, 11.2, 11.3)] == [False, False, False, True]
 
 
-def test_a_file_that_is_being_written_is_not_taken_over_by_halves(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_a_file_that_is_being_written_is_not_taken_over_by_halves(path: Path) -> None:
     slo_file = following(path)
 
     seen = []
@@ -92,9 +92,7 @@ def test_a_config_map_switches_a_folder_above_the_file(tmp_path: Path) -> None:
     assert target(slo_file.slo) == 300
 
 
-def test_a_broken_edit_keeps_the_last_good_one_and_says_why(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_a_broken_edit_keeps_the_last_good_one_and_says_why(path: Path) -> None:
     slo_file = following(path)
 
     path.write_text(BROKEN)
@@ -105,9 +103,7 @@ def test_a_broken_edit_keeps_the_last_good_one_and_says_why(tmp_path: Path) -> N
     assert "did you mean min_concurrency?" in (slo_file.status.problem or "")
 
 
-def test_a_mended_file_is_in_force_again(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_a_mended_file_is_in_force_again(path: Path) -> None:
     slo_file = following(path)
     path.write_text(BROKEN)
     polled(slo_file, 10.0)
@@ -118,9 +114,7 @@ def test_a_mended_file_is_in_force_again(tmp_path: Path) -> None:
     assert (target(slo_file.slo), slo_file.status.problem, slo_file.status.failures) == (300, None, 1)
 
 
-def test_a_removed_file_keeps_the_last_good_one(tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_a_removed_file_keeps_the_last_good_one(path: Path) -> None:
     slo_file = following(path)
 
     path.unlink()
@@ -161,9 +155,7 @@ def test_flags_alone_never_change() -> None:
     ],
     ids=lambda value: repr(value[:12]),
 )
-def test_garbage_in_its_place_is_told_in_one_line(garbage: bytes, told: str, tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_garbage_in_its_place_is_told_in_one_line(garbage: bytes, told: str, path: Path) -> None:
     slo_file = following(path)
 
     path.write_bytes(garbage)
@@ -177,9 +169,7 @@ def test_garbage_in_its_place_is_told_in_one_line(garbage: bytes, told: str, tmp
 @pytest.mark.parametrize(
     "put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to(path)], ids=["named pipe", "folder", "loop"]
 )
-def test_what_is_no_file_is_told_and_holds_nobody_up(put: Callable[[Path], object], tmp_path: Path) -> None:
-    path = tmp_path / "slo.yaml"
-    path.write_text(GOOD)
+def test_what_is_no_file_is_told_and_holds_nobody_up(put: Callable[[Path], object], path: Path) -> None:
     slo_file = following(path)
 
     path.unlink()
