@@ -23,7 +23,8 @@ class LongRecords:
 
     def __init__(self) -> None:
         self._prefixes: dict[int | None, str] = {}
-        self._tracebacks: dict[int | None, str] = {}
+        self._tracebacks: dict[int | None, bool] = {}
+        """Whether the exception of the record's traceback is still to come; nothing where it holds none."""
 
     def forget(self) -> None:
         """Other records come in between."""
@@ -41,10 +42,9 @@ class LongRecords:
         prefix = text.removesuffix(head.message)
         goes_on = not head.json and self._prefixes.get(head.pid) == prefix
         if goes_on:
-            told = [event for event in told if isinstance(event, FailureReported | ProcessFailed)]
-            if not self._raises(prefix, head):
-                told = []
-        elif not told:
+            raised = self._raises(head)
+            return [event for event in told if raised and isinstance(event, FailureReported | ProcessFailed)]
+        if not told:
             self._remember(prefix, head)
         else:
             self._prefixes.pop(head.pid, None)
@@ -55,16 +55,16 @@ class LongRecords:
             self.forget()
         self._prefixes[head.pid] = prefix
         self._tracebacks.pop(head.pid, None)
-        self._raises(prefix, head)
+        self._raises(head)
 
-    def _raises(self, prefix: str, head: Head) -> bool:
-        """Whether the line is the first exception of a traceback that the record holds; follows where it stands."""
+    def _raises(self, head: Head) -> bool:
+        """Whether the line is the first exception of a traceback that its record holds; follows where it stands."""
         if head.level not in SEVERE:
             return False
-        if self._prefixes.get(head.pid) == prefix and head.message.startswith(TRACEBACK):
-            self._tracebacks.setdefault(head.pid, "open")
+        if head.message.startswith(TRACEBACK):
+            self._tracebacks.setdefault(head.pid, True)
             return False
-        if self._tracebacks.get(head.pid) != "open" or head.message.startswith(_STACK) or not head.message.strip():
+        if not self._tracebacks.get(head.pid) or head.message.startswith(_STACK) or not head.message.strip():
             return False
-        self._tracebacks[head.pid] = "closed"
+        self._tracebacks[head.pid] = False
         return True
