@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from kvguard.slotted import fields, replace
-from kvguard.startup.report import Capacity, CapacityReport, DeploymentCapacity, LogCounts, Phase, Start, weakness
+from kvguard.startup.report import (
+    MAX_HISTORY,
+    Capacity,
+    CapacityReport,
+    DeploymentCapacity,
+    LogCounts,
+    Phase,
+    Start,
+    weakness,
+)
 
 _WORST_FIRST = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.STOPPED, Phase.ALLOCATED, Phase.READY)
 
@@ -29,7 +38,7 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
         sources=_sources(reports),
         start=_joined(leading.start, starts),
         contested_by=_joined(leading.contested_by or leading.start, [s for s in before if s]) if contested else None,
-        history=tuple(summary for report in started for summary in report.history)[-20:],
+        history=tuple(summary for report in started for summary in report.history)[-MAX_HISTORY:],
         unrecognized=tuple(line for report in reports for line in report.unrecognized),
         counts=_counts(reports),
     )

@@ -17,12 +17,19 @@ from kvguard.startup.cautions import unproven
 from kvguard.startup.doubt import Doubt
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, PHASE_OF
-from kvguard.startup.report import CapacityReport, LogCounts, Phase, Place, Start, StartSummary, Unrecognized
+from kvguard.startup.report import (
+    MAX_HISTORY,
+    CapacityReport,
+    LogCounts,
+    Phase,
+    Place,
+    Start,
+    StartSummary,
+    Unrecognized,
+)
 from kvguard.startup.snapshot import freeze
 from kvguard.startup.state import Sighting, StartState
 
-MAX_HISTORY = 20
-"""Starts that a report names one by one, the newest."""
 ANYBODYS = frozenset(
     {
         "exception",

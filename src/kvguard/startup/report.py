@@ -27,6 +27,10 @@ ENDED = (Phase.FAILED, Phase.STOPPED)
 """The phases that no process of the start outlives."""
 
 
+MAX_HISTORY = 20
+"""Starts that a report names one by one, the newest."""
+
+
 class FailureKind(StrEnum):
     """Why a start failed."""
 
@@ -312,5 +316,5 @@ class CapacityReport:
     @property
     def ended_early(self) -> bool:
         """Whether that process was seen to end before its server was ready, and nothing in the log says why."""
-        settled = self.start is not None and self.start.phase in (Phase.READY, Phase.STOPPED, Phase.FAILED)
+        settled = self.start is not None and self.start.phase in (Phase.READY, *ENDED)
         return self.exit_status is not None and not settled
