@@ -20,7 +20,7 @@ _NOT_UP = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOC
 def cautions(
     state: StartState, source: str, engines: Sequence[Capacity], history: Sequence[StartSummary], starts: int
 ) -> tuple[StartWarning, ...]:
-    """All warnings of the start, in the order of the design's table."""
+    """All warnings of the start, in the order that a report shows them."""
     found = (
         _context_reduced(state, source),
         _died(state, source),
