@@ -199,7 +199,7 @@ def pool_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLayer
         Part(card, "given"),
         utilization_of(arguments, options),
         weights_of(arguments, model, layers, serving),
-        Part(arguments.reserve, "given") if arguments.reserve else estimated_reserve(model.config, layers, serving),
+        Part(arguments.reserve, "given") if arguments.reserve else estimated_reserve(model.config, serving),
     )
     return PoolInput((budget.kv_cache.bytes,), None, budget)
 
@@ -261,7 +261,7 @@ def facts_of(
     start: MeasuredStart | None,
 ) -> Facts:
     """What the levers work on."""
-    serving, budget, low = plan.layout.serving, plan.pool.budget, plan.low
+    serving, budget = plan.layout.serving, plan.pool.budget
     settled = replace(options, max_model_len=serving.max_model_len, auto_max_model_len=False)
     quantized = (arguments.quantization or declared_method(model.config)) in QUANTIZED_BITS
     weights = _estimated(model, plan, arguments.quantization)
@@ -270,7 +270,7 @@ def facts_of(
     return Facts(
         kv_cache_bytes=_tightest(plan),
         fixed=_fixed(arguments),
-        concurrency=None if low is None or plan.high is None else _concurrency(plan),
+        concurrency=_concurrency(plan),
         max_model_len=serving.max_model_len,
         total_bytes=None if budget is None or budget.total is None else budget.total.bytes,
         utilization=None if budget is None else budget.utilization,

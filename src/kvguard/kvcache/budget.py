@@ -1,7 +1,6 @@
 """From the card to the cache: total × utilisation − weights − reserve, each part with its two ends and its origin."""
 
 from kvguard.kvcache import releases
-from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
@@ -92,7 +91,7 @@ def measured_budget(parts: MeasuredParts, utilization: float | None, weights: Pa
     return card_budget(Part(parts.total, "measured"), share, used, Part(parts.reserve, "measured"))
 
 
-def estimated_reserve(config: ModelConfig, model: ModelLayers, serving: Serving) -> Part:
+def estimated_reserve(config: ModelConfig, serving: Serving) -> Part:
     """Activation peak, memory outside PyTorch and CUDA graphs, as a wide interval: none of it is in a config.
 
     The profile run passes max_num_batched_tokens through the widest layer and samples max_num_seqs rows of logits; a

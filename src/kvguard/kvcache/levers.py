@@ -50,7 +50,6 @@ class Facts:
     weights_bytes: Interval | None = None
     quantized: bool | None = None
     quantized_weights_bytes: Interval | None = None
-    activation_peak_bytes: Interval | None = None
     graph_bytes: Interval | None = None
     graph_estimate_gap_bytes: int | None = None
     kv_cache_dtype: str | None = None

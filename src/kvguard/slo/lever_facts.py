@@ -66,7 +66,6 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         free_share=_free_share(start),
         weights_bytes=_printed(engine.weights_bytes or start.memory.weights),
         quantized=start.quantization is not None or _named_quantized(start),
-        activation_peak_bytes=_printed(start.memory.activation_peak),
         graph_bytes=_printed(start.memory.cuda_graphs),
         graph_estimate_gap_bytes=_graph_gap(start),
         kv_cache_dtype=start.kv_cache_dtype or _GIVEN_DEFAULT,
