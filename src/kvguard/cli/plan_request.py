@@ -9,7 +9,6 @@ from kvguard.cli.plan_flags import COUNTS, SWITCHES, WORDS, count
 from kvguard.cli.plan_from_log import MeasuredStart
 from kvguard.cli.plan_inputs import ModelInput, read_model_input
 from kvguard.errors import ConfigError
-from kvguard.kvcache import releases
 from kvguard.kvcache.architectures import read_model, with_drafter
 from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated_reserve, measured_budget
 from kvguard.kvcache.layers import ModelLayers
@@ -18,7 +17,7 @@ from kvguard.kvcache.levers import Facts, Target
 from kvguard.kvcache.options import Assumption, Options, Serving, resolve
 from kvguard.kvcache.plan import Plan, PoolInput
 from kvguard.kvcache.pool import recover_blocks
-from kvguard.kvcache.releases import parse_release
+from kvguard.kvcache.releases import default_utilization, parse_release
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.kvcache.workload import Workload
 from kvguard.slotted import replace
@@ -27,8 +26,6 @@ from kvguard.units import GIB, Interval
 _MAY_BE_ZERO = ("num-speculative-tokens", "draft-layers")
 _RANKS = ("tensor_parallel_size", "pipeline_parallel_size")
 """What a rank's measured parts hang on."""
-_UTILIZATION = 0.9
-_UTILIZATION_SINCE_020 = 0.92  # config/cache.py
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
@@ -208,7 +205,7 @@ def utilization_of(arguments: argparse.Namespace, options: Options) -> float:
     """--gpu-memory-utilization, or the release's default."""
     if arguments.gpu_memory_utilization is not None:
         return float(arguments.gpu_memory_utilization)
-    return _UTILIZATION_SINCE_020 if options.vllm_version >= releases.BLOCK_SIZE_ALIGNS else _UTILIZATION
+    return default_utilization(options.vllm_version)
 
 
 def weights_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLayers, serving: Serving) -> Part:

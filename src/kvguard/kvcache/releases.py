@@ -89,3 +89,8 @@ SLIDING_FILLS_THE_BLOCK = Release(0, 30, 0)
 CHECKPOINTS_KDA = Release(0, 31, 0)
 CHECKPOINTS_MAMBA2 = Release(0, 32, 0)
 ALL_MODE_GONE = Release(0, 32, 0)
+
+
+def default_utilization(release: Release) -> float:
+    """The share of the card that vLLM uses where --gpu-memory-utilization is not given (config/cache.py)."""
+    return 0.9 if release < GRAPHS_TAKEN_OFF else 0.92

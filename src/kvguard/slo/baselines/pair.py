@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
+from kvguard.kvcache.releases import Release, default_utilization, parse_release
 from kvguard.slo.baselines.baseline import ARGUMENTS, Baseline, Figure
 from kvguard.slotted import dataclass
 from kvguard.startup.report import SERVING_OPTIONS
 
 DEFAULT = "default"
-_SHARE, _SHARE_SINCE_020 = 0.9, 0.92  # config/cache.py
 _ONLY_ARGUMENTS = frozenset({"gpu_memory_utilization", "max_num_seqs", *ARGUMENTS})
 """Options that no other line tells: what a list of arguments leaves out has its default."""
 
@@ -98,9 +97,7 @@ def _utilization(baseline: Baseline) -> object:
 
 def _default_share(baseline: Baseline) -> float | None:
     release = _release(baseline)
-    if release is None:
-        return None
-    return _SHARE if release < GRAPHS_TAKEN_OFF else _SHARE_SINCE_020
+    return None if release is None else default_utilization(release)
 
 
 def _release(baseline: Baseline) -> Release | None:
