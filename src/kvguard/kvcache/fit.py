@@ -69,6 +69,21 @@ def longest_fit(layout: Layout, stage_bytes: Sequence[int], override: int | None
     return min((_longest(check, ceiling) for check in checks), default=ceiling)
 
 
+def largest(meets: Callable[[int], bool], ceiling: int) -> int:
+    """The largest whole number from 1 up to `ceiling` that meets, where all below it do; 0 where not even 1 does.
+
+    Halved as vLLM searches (estimate_max_model_len).
+    """
+    low, high, best = 1, ceiling, 0
+    while low <= high:
+        middle = (low + high) // 2
+        if meets(middle):
+            best, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
 def _checks(layout: Layout, stage_bytes: Sequence[int], override: int | None) -> list[_Check]:
     release = layout.serving.release
     if override is not None and release >= releases.OVERRIDE_IN_FIT:
@@ -113,14 +128,7 @@ def _layer_by_layer(stage: Stage, layout: Layout, length: int) -> int:
 
 def _longest(check: _Check, ceiling: int) -> int:
     """The longest length that passes, as vLLM searches it; 0 where even one token does not."""
-    low, high, best = 1, ceiling, 0
-    while low <= high:
-        middle = (low + high) // 2
-        if check.needed(middle) <= check.available:
-            best, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return best
+    return largest(lambda length: check.needed(length) <= check.available, ceiling)
 
 
 def _v0_blocks(layout: Layout, stage_bytes: Sequence[int]) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from math import ceil
 
+from kvguard.kvcache.fit import largest
 from kvguard.kvcache.levers import (
     REQUEST_LENGTH,
     SHARED_PREFIX,
@@ -23,18 +24,6 @@ _MOST_SHARED = 0.75
 """Prompts that must share more than this are one prompt."""
 
 
-def largest(meets: Callable[[int], bool], ceiling: int) -> int | None:
-    """The largest whole number from 1 up to `ceiling` that meets, where all below it do."""
-    low, high, best = 1, ceiling, None
-    while low <= high:
-        middle = (low + high) // 2
-        if meets(middle):
-            best, low = middle, middle + 1
-        else:
-            high = middle - 1
-    return best
-
-
 def _cut(best: int, asked: int) -> int:
     """What giving up length costs, by how much of it is given up: a tenth is little, three quarters are another use."""
     return round(15 * (1 - best / asked))
@@ -50,7 +39,7 @@ def shorter(question: Question) -> Change | None:
         return None
     price, remark = "longer requests are refused, the pool is not enlarged", "the same tokens fit as before"
     best = largest(lambda length: question.met_with(lambda facts: _at_length(facts, length)), longest)
-    if best is None or best >= longest:
+    if not 0 < best < longest:
         return None if best else direction("--max-model-len", "lower", price, remark)
     cost = 6 + _cut(best, longest)
     return Change("--max-model-len", str(best), price, cost, lambda facts: _at_length(facts, best), remark=remark)
@@ -74,7 +63,7 @@ def fewer_tokens(question: Question) -> Change | None:
     remark = "retrieve less, cap max_tokens, or refuse long inputs in front of vLLM"
     asked = load.request_tokens
     best = largest(lambda tokens: question.met_with(lambda facts: _at_tokens(facts, tokens)), asked)
-    if best is None or not asked * _LEAST_OF_A_REQUEST <= best < asked:
+    if not asked * _LEAST_OF_A_REQUEST <= best < asked:
         return None if best else direction(REQUEST_LENGTH, "fewer", price, remark)
     cost = 7 + _cut(best, asked)
     value = f"at most {best:,}"
@@ -103,7 +92,7 @@ def shared_prefix(question: Question) -> Change | None:
         return lambda known: replace(known, workload=replace(load, shared_prefix_tokens=shared))
 
     spared = largest(lambda spared: question.met_with(at(most - spared)), most)
-    if spared is None or most - spared > most * _MOST_SHARED:
+    if most - spared > most * _MOST_SHARED:
         return None
     least = most - spared
     price, remark = "what all prompts share must come first", "declare it with --shared-prefix-tokens"
