@@ -82,9 +82,8 @@ def _at_tokens(facts: Facts, tokens: int) -> Facts:
 def shared_prefix(question: Question) -> Change | None:
     """The shortest beginning that all prompts would have to share, where none is declared and vLLM shares it."""
     facts = question.facts
-    load, layout = facts.workload, layout_of(facts)
-    shares = layout.serving.prefix_caching if layout else facts.uniform is not None and facts.uniform.shares_prefixes
-    if load is None or load.shared_prefix_tokens or load.prompt_tokens < 2 or not shares:
+    load = facts.workload
+    if load is None or load.shared_prefix_tokens or load.prompt_tokens < 2 or not _shares_prefixes(facts):
         return None
     most = load.prompt_tokens - 1
 
@@ -103,14 +102,19 @@ def shared_prefix(question: Question) -> Change | None:
 # --- what vLLM shares and runs at once --------------------------------------------------------------------------------
 
 
+def _shares_prefixes(facts: Facts) -> bool | None:
+    """Whether vLLM keeps a shared prefix once; None where that is not known."""
+    layout = layout_of(facts)
+    if layout is not None:
+        return layout.serving.prefix_caching
+    return None if facts.uniform is None else facts.uniform.shares_prefixes
+
+
 def prefix_caching(question: Question) -> Change | None:
+    """Sharing a declared prefix, where it is known that vLLM does not."""
     facts = question.facts
     load = facts.workload
-    if load is None or not load.shared_prefix_tokens:
-        return None
-    layout = layout_of(facts)
-    sharing = layout.serving.prefix_caching if layout else facts.uniform is None or facts.uniform.shares_prefixes
-    if sharing:
+    if load is None or not load.shared_prefix_tokens or _shares_prefixes(facts) is not False:
         return None
     price, remark = "none for requests that share it", "recurrent layers then keep one state more a request"
 
@@ -122,6 +126,7 @@ def prefix_caching(question: Question) -> Change | None:
 
 
 def one_state_less(question: Question) -> Change | None:
+    """Giving up shared prefixes, for which a hybrid model keeps one state more of each request."""
     layout = layout_of(question.facts)
     if layout is None or layout.serving.mamba_cache_mode == "none" or not layout.model.keeps_states:
         return None
