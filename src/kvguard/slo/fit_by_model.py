@@ -4,7 +4,7 @@ Of the flags that the log leaves open (block size, version, drafter) those count
 does, the config is not the served model's, or its layout is not known: that is said, and the log alone decides.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kvguard.errors import ConfigError
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Options, resolve
-from kvguard.kvcache.pool import describe_pool
+from kvguard.kvcache.pool import recover_blocks
 from kvguard.kvcache.workload import Workload, serve
 from kvguard.slo.fit import Fit, Request, in_blocks, spanned
 from kvguard.slo.served_model import ServedModel
@@ -118,19 +118,15 @@ def _blocks(layout: Layout, figures: Figures) -> Interval | None:
 
 
 def _by_figures(layout: Layout, figures: Figures) -> Interval | None:
-    """Blocks by the printed block count, tokens and concurrency: each is monotonous in the number of blocks."""
-    low, high = 1, _MOST_BLOCKS
-    if figures.gpu_blocks is not None:
-        low = high = figures.gpu_blocks
-    if figures.kv_cache_tokens is not None:
-        tokens = figures.kv_cache_tokens
-        low = max(low, _first(lambda blocks: describe_pool(layout, blocks).tokens >= tokens))
-        high = min(high, _first(lambda blocks: describe_pool(layout, blocks).tokens > tokens) - 1)
-    if figures.max_concurrency is not None and layout.serving.max_model_len is not None:
-        half = figures.concurrency_rounding + 1e-9
-        least, most = figures.max_concurrency - half, figures.max_concurrency + half
-        low = max(low, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) >= least))
-        high = min(high, _first(lambda blocks: (describe_pool(layout, blocks).concurrency or 0.0) > most) - 1)
+    """Blocks by the printed block count, tokens and concurrency."""
+    low, high = (1, _MOST_BLOCKS) if figures.gpu_blocks is None else (figures.gpu_blocks, figures.gpu_blocks)
+    concurrency, half = figures.max_concurrency, figures.concurrency_rounding + 1e-9
+    printed = None if concurrency is None else Interval(concurrency - half, concurrency + half)
+    if figures.kv_cache_tokens is not None or printed is not None:
+        found = recover_blocks(layout, figures.kv_cache_tokens, printed)
+        if found is None:
+            return None
+        low, high = max(low, found[0], 1), min(high, found[1])  # a pool without a block explains nothing
     return Interval(low, high) if low <= high else None
 
 
@@ -140,12 +136,3 @@ def _by_bytes(layout: Layout, figures: Figures) -> Interval | None:
         return None
     low, high = figures.kv_cache_bytes - figures.bytes_rounding, figures.kv_cache_bytes + figures.bytes_rounding
     return Interval(floor(low / layout.bytes_per_block), ceil(high / layout.bytes_per_block))
-
-
-def _first(holds: Callable[[int], bool]) -> int:
-    """The smallest count of blocks for which it holds, for what only turns true once."""
-    low, high = 1, _MOST_BLOCKS
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
