@@ -44,11 +44,13 @@ def computed(
     value: float | None = None,
     note: str | None = None,
     worst_end_decides: bool = False,
+    settles: str | None = None,
     says: str = "{subject} is {observed}",
 ) -> Observation:
     """A figure that kvguard computed: its interval decides; `value` is the best single figure, if there is one."""
     best = interval.low if interval.is_exact else value
-    return Observation(subject, CheckKind.COMPUTED, best, interval, place, note, worst_end_decides, says=says)
+    kind = CheckKind.COMPUTED
+    return Observation(subject, kind, best, interval, place, note, worst_end_decides, settles=settles, says=says)
 
 
 def unknown(

@@ -72,16 +72,16 @@ def _concurrent(pools: Pools) -> Observation:
     if held.engines > 1:
         notes.append(f"{held.engines} engines, the smallest holds {_ends(fit.interval)}")
     best = None if fit.best is None or held.engines > 1 else min(fit.best, held.service.high)
-    observation = computed(
+    return computed(
         subject,
         held.service,
         _place(pools.start),
         value=best,
         note="; ".join(notes),
         worst_end_decides=fit.layers_open,
+        settles=_SETTLES if fit.layers_open else None,
         says=f"{{observed}} {requests} fit without preemption",
     )
-    return replace(observation, settles=_SETTLES) if fit.layers_open else observation
 
 
 def _share(pools: Pools) -> Observation:
@@ -97,17 +97,16 @@ def _share(pools: Pools) -> Observation:
     fit = held.fit
     share = Interval(1 / fit.interval.high, 1 / fit.interval.low)
     best = None if fit.best is None else 1 / fit.best
-    says = f"{request} takes {{observed}} of the pool"
-    observation = computed(
+    return computed(
         subject,
         share,
         _place(pools.start),
         value=best,
         note=fit.how,
         worst_end_decides=fit.layers_open,
-        says=says,
+        settles=_SETTLES if fit.layers_open else None,
+        says=f"{request} takes {{observed}} of the pool",
     )
-    return replace(observation, settles=_SETTLES) if fit.layers_open else observation
 
 
 def longest_request(start: Start, workload: Workload) -> int | None:
