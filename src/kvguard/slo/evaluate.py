@@ -146,10 +146,8 @@ def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     start = context.report.start
     if check.outcome is not Outcome.FAIL or start is None or start.phase is Phase.FAILED:
         return check
-    from kvguard.slo.levers import (
-        levers_of_check,
-        summary_of,
-    )  # the arithmetic is loaded only where something is missed
+    # the arithmetic is loaded only where something is missed
+    from kvguard.slo.levers import levers_of_check, summary_of
 
     levers = levers_of_check(check, start, context.slo, context.pools)
     remedies = (check.remedy, summary_of(levers) or missed_remedy(check))

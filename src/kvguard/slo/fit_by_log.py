@@ -66,12 +66,11 @@ def _blocks(engine: Capacity, size: int) -> Interval | None:
 
 def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | None) -> Fit | None:
     """Both answers, where the log does not tell the kinds of layers."""
-    at_length = exact_concurrency(engine, start.block_size, is_hybrid(start, engine))
-    length = engine.max_model_len
+    hybrid, length = is_hybrid(start, engine), engine.max_model_len
+    at_length = exact_concurrency(engine, start.block_size, hybrid)
     if at_length is None or not length:
         return None
     growing = at_length.high * length / request.tokens
-    hybrid = is_hybrid(start, engine)
     if by_tokens is not None and not hybrid:
         growing = by_tokens.interval.high
     low = at_length.low if by_tokens is None else min(at_length.low, by_tokens.interval.low)
@@ -79,9 +78,8 @@ def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | Non
     if hybrid:
         if_all = f"about {format_count(growing, 1)} if all of a request grows with its length"
         how = f"{least}, {if_all}: the log shows several kinds of layers"
-        return Fit(Interval(low, max(low, growing)), how, layers_open=True)
-    most = format_count(growing, 1)
-    how = f"one kind of layer: {most}; {least}"
+    else:
+        how = f"one kind of layer: {format_count(growing, 1)}; {least}"
     return Fit(Interval(low, max(low, growing)), how, layers_open=True)
 
 
