@@ -10,13 +10,13 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
-from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.fit_by_log import uniform_pools
 from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.served_model import ServedModel
+from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
 from kvguard.units import GIB, Interval
@@ -58,7 +58,7 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         kv_cache_bytes=_kv_cache(start, engine),
         fixed=_fixed(start, engine),
         unfixed_factor=_unfixed(engine),
-        concurrency=_concurrency(start, engine),
+        concurrency=_concurrency(start),
         max_model_len=engine.max_model_len or start.max_model_len or _refused_length(start),
         max_num_seqs=start.max_num_seqs,
         total_bytes=_printed(start.memory.total_gpu),
@@ -135,18 +135,9 @@ def _kv_cache(start: Start, engine: Capacity) -> Interval | None:
     return _printed(start.memory.kv_cache if refused is None else refused)
 
 
-def _concurrency(start: Start, engine: Capacity) -> Interval | None:
-    """At max_model_len; of a refused start, what share of one request it had room for."""
-    failure = start.failure
-    if engine.max_concurrency is not None:
-        return exact_concurrency(engine, start.block_size, start.layers is not None)
-    if failure is None:
-        return None
-    if failure.kv_cache_tokens is not None and failure.requested_max_model_len:
-        return Interval.exact(failure.kv_cache_tokens / failure.requested_max_model_len)
-    if failure.available_bytes is not None and failure.needed_bytes:
-        return Interval.exact(max(failure.available_bytes, 0) / failure.needed_bytes)
-    return None
+def _concurrency(start: Start) -> Interval | None:
+    """At max_model_len, as the check sees it; of a refused start, what share of one request it had room for."""
+    return observe_startup("min_concurrency", start, 1.0).interval
 
 
 def _named_quantized(start: Start) -> bool:
