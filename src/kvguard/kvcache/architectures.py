@@ -3,7 +3,7 @@
 from kvguard.errors import ConfigError
 from kvguard.kvcache.architecture_table import ARCHITECTURES, MODEL_TYPES, STATES_CACHED_IN_FULL
 from kvguard.kvcache.context import context_of
-from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, NoCache
+from kvguard.kvcache.layers import FULL_KINDS, Attention, Layer, LayerKind, ModelLayers, NoCache
 from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.readers import Reader, Shards, recurrent
@@ -87,12 +87,9 @@ def _drafter(layers: tuple[Layer, ...], count: int, draft_layers: int) -> tuple[
         return ()
     if draft_layers > MOST_LAYERS:
         raise ConfigError(f"--draft-layers {draft_layers}: more than any model has")
-    kept = [layer for layer in layers if isinstance(layer, Attention) and layer.kind in _DRAFT_KINDS]
+    kept = [layer for layer in layers if isinstance(layer, Attention) and layer.kind in FULL_KINDS]
     if not kept:
         raise ConfigError("--draft-layers: the model has no full-attention layer to copy; give --draft-config")
     last = kept[-1]
     pair = [layer for layer in kept if layer.index == last.index]
     return tuple(replace(layer, index=count - 1) for _layer in range(draft_layers) for layer in pair)
-
-
-_DRAFT_KINDS = (LayerKind.FULL, LayerKind.MLA, LayerKind.MLA_INDEXER)

@@ -25,6 +25,10 @@ class LayerKind(StrEnum):
     LINEAR = "linear_attention"
 
 
+FULL_KINDS = (LayerKind.FULL, LayerKind.MLA, LayerKind.MLA_INDEXER)
+"""Kinds that keep every token of a request: vLLM's FullAttentionSpec and what descends from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attention:
     """A layer that keeps keys and values of tokens.

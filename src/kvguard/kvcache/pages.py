@@ -3,12 +3,11 @@
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.dtypes import PACKED_MLA_ROWS, kv_dtype, torch_bytes
-from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers, State
+from kvguard.kvcache.layers import FULL_KINDS, Attention, LayerKind, ModelLayers, State
 from kvguard.kvcache.options import Serving
 from kvguard.slotted import dataclass, replace
 
 _LATENT = (LayerKind.MLA, LayerKind.MLA_INDEXER)
-_FULL_FAMILY = (LayerKind.FULL, LayerKind.MLA, LayerKind.MLA_INDEXER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,10 @@ def attention_spec(layer: Attention, serving: Serving, block_size: int) -> Cache
         block_size=block_size,
         page_bytes=page,
         raw_bytes=page,
-        window=None if kind in _FULL_FAMILY else layer.window,
+        window=None if kind in FULL_KINDS else layer.window,
         shape=(max(1, layer.kv_heads // serving.tp), layer.head_size, layer.head_size_v, layer.row_bytes or 0),
-        family="full" if kind in _FULL_FAMILY else f"{kind.value}:{layer.window}",
-        splits_tokens=kind in _FULL_FAMILY,
+        family="full" if kind in FULL_KINDS else f"{kind.value}:{layer.window}",
+        splits_tokens=kind in FULL_KINDS,
     )
 
 
@@ -129,5 +128,5 @@ def widest_token(model: ModelLayers, serving: Serving) -> int:
     vLLM takes the model's nominal head count and size, which is its full attention's.
     """
     main = [layer for layer in model.layers if isinstance(layer, Attention) and layer.kind is not LayerKind.MLA_INDEXER]
-    full = [layer for layer in main if layer.kind in _FULL_FAMILY] or main
+    full = [layer for layer in main if layer.kind in FULL_KINDS] or main
     return token_bytes(full[0], serving)
