@@ -40,9 +40,7 @@ def _notes(found: Difference) -> Iterator[str]:
     assert likeness is not None
     label, unit = LABELS[likeness.figure]
     old, new = (format_quantity(figure.low, unit) for figure in (likeness.old, likeness.new))
-    unlike = " nor by ".join(
-        f"{name} ({why})" for name, _, why in (one.partition(": ") for one in likeness.passed_over)
-    )
+    unlike = " nor by ".join(f"{name} ({why})" for name, why in likeness.unlike)
     yield f"{label} {old} before, {new} now" + (f", not by {unlike}" if unlike else "")
     yield from found.causes[:_NAMED]
 

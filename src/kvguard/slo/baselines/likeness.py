@@ -27,8 +27,13 @@ class Likeness:
     figure: str
     old: Figure
     new: Figure
-    passed_over: tuple[str, ...] = ()
-    """Why a more telling figure that both tell was not taken, a line each."""
+    unlike: tuple[tuple[str, str], ...] = ()
+    """More telling figures that both tell, by their name, and why each was not taken."""
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """The same, a line each."""
+        return tuple(f"{label}: {why}" for label, why in self.unlike)
 
     @property
     def drop(self) -> Interval:
@@ -58,7 +63,7 @@ def compared(pair: Pair) -> Likeness | str:
         figures = pair.capacity(figure)
         why = _WHY_NOT[figure](pair)
         if why is None and figures is not None:
-            return Likeness(figure, *figures, tuple(f"{label}: {why}" for label, why in unlike.items()))
+            return Likeness(figure, *figures, tuple(unlike.items()))
         if figures is not None and why is not None:
             unlike[label] = why
         else:
