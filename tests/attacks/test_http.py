@@ -1,7 +1,6 @@
 """A sidecar as a process of its own, and those who want to stop it, to make it talk or to change something in it."""
 
 import contextlib
-import json
 import re
 import socket
 from collections.abc import Iterator
@@ -39,8 +38,7 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (folder / "token").write_text(TOKEN)
     flags = ("--log", str(folder / "vllm.log"), "--token-file", str(folder / "token"), "--min-concurrency", "2")
     with served(*flags) as running:
-        while '"gate": "open"' not in json.dumps(running.log_line()):
-            pass
+        running.log_line(gate="open")
         yield running
 
 

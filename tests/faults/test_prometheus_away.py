@@ -11,6 +11,7 @@ import pytest
 from kvguard.cli import main
 from kvguard.sources import prometheus_query
 from tests.faults.programs import LOG
+from tests.live_prometheus import free_port
 
 Answer = Callable[[socket.socket], None]
 
@@ -117,8 +118,7 @@ def test_it_is_not_waited_for_for_ever(
 
 
 def test_one_that_is_not_there(judged: Callable[[str], tuple[int, str]]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     status, said = judged(f"http://user:secret@127.0.0.1:{port}")
 
     assert (status, said.count("\n"), "secret" in said) == (2, 1, False)

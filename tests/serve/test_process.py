@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import FIXTURES
+from tests.live_prometheus import free_port
 from tests.serve.driven import LOADING, READY
 from tests.serve.process import ENVIRON, Served, command, served
 
@@ -183,11 +184,6 @@ def test_a_restart_of_either_leaves_the_other_as_it_was(log: str, tmp_path: Path
     with served(*arguments) as again, prometheus(tmp_path, again.port) as port:
         assert query(port, "kvguard_starts_total", "instance") == [(target, "1")]
         assert query(port, "max_over_time(kvguard_gate_open[10m])", "instance") == [(target, "1")]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextlib.contextmanager

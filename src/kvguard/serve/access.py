@@ -11,8 +11,6 @@ from kvguard.sources.documents import read_text
 
 CHALLENGE = 'Bearer realm="kvguard", Basic realm="kvguard: any user, the token as the password", charset="UTF-8"'
 """A browser can only ask for a user and a password; a scraper sends the token itself."""
-
-
 LARGEST_TOKEN = 2**20
 """Bytes; a header of more is refused anyway."""
 
