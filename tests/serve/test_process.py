@@ -1,24 +1,19 @@
 """The sidecar as it runs in a pod: start, answers, Prometheus, and its ends."""
 
 import contextlib
-import json
-import shutil
 import signal
 import socket
 import subprocess
 import time
-import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import FIXTURES
-from tests.live_prometheus import free_port
+from tests.live_prometheus import Prometheus, Target, free_port, scraping
 from tests.serve.driven import LOADING, READY
 from tests.serve.process import ENVIRON, Served, command, served
-
-PROMETHEUS = "prometheus is missing: apt-get install -y prometheus"
 
 
 @pytest.fixture(scope="module")
@@ -165,70 +160,37 @@ def test_a_rotated_token_counts_from_then_on(log: str, tmp_path: Path) -> None:
 
 
 def test_prometheus_scrapes_it_and_a_query_gives_the_maximum_concurrency(sidecar: Served, tmp_path: Path) -> None:
-    with prometheus(tmp_path, sidecar.port) as port:
+    with prometheus(tmp_path, f"127.0.0.1:{sidecar.port}") as server:
         expected = [("fail", "0"), ("pass", "1"), ("unknown", "0")]
-        assert query(port, "kvguard_max_concurrency") == [("0", "256")]
-        assert sorted(query(port, "kvguard_verdict", "kvguard_verdict")) == expected
+        assert query(server, "kvguard_max_concurrency") == [("0", "256")]
+        assert sorted(query(server, "kvguard_verdict", "kvguard_verdict")) == expected
 
 
 def test_a_restart_of_either_leaves_the_other_as_it_was(log: str, tmp_path: Path) -> None:
     target = f"127.0.0.1:{free_port()}"
     arguments = ("--log", log, "--listen", target)
-    with prometheus(tmp_path, int(target.rpartition(":")[2])) as port:
+    with contextlib.ExitStack() as both:
         with served(*arguments):
-            assert query(port, "up == 1", "instance") == [(target, "1")]
-        assert query(port, "up == 0", "instance") == [(target, "0")]
+            server = both.enter_context(prometheus(tmp_path, target))  # it outlives the sidecar
+            assert query(server, "up == 1", "instance") == [(target, "1")]
+        assert query(server, "up == 0", "instance") == [(target, "0")]
         with served(*arguments):
-            assert query(port, "up == 1", "instance") == [(target, "1")]
-            assert query(port, "kvguard_starts_total", "instance") == [(target, "1")]
-    with served(*arguments) as again, prometheus(tmp_path, again.port) as port:
-        assert query(port, "kvguard_starts_total", "instance") == [(target, "1")]
-        assert query(port, "max_over_time(kvguard_gate_open[10m])", "instance") == [(target, "1")]
+            assert query(server, "up == 1", "instance") == [(target, "1")]
+            assert query(server, "kvguard_starts_total", "instance") == [(target, "1")]
+    with served(*arguments), prometheus(tmp_path, target) as server:
+        assert query(server, "kvguard_starts_total", "instance") == [(target, "1")]
+        assert query(server, "max_over_time(kvguard_gate_open[10m])", "instance") == [(target, "1")]
 
 
-@contextlib.contextmanager
-def prometheus(folder: Path, target: int) -> Iterator[int]:
-    """A real Prometheus that scrapes it ten times a second; what one in the same folder has stored is still there."""
-    program = shutil.which("prometheus")
-    assert program, PROMETHEUS
-    port = free_port()
-    config = folder / "prometheus.yml"
-    config.write_text(
-        "scrape_configs:\n"
-        "- job_name: kvguard\n"
-        "  scrape_interval: 100ms\n"
-        "  scrape_timeout: 100ms\n"
-        f"  static_configs: [{{targets: ['127.0.0.1:{target}']}}]\n"
-    )
-    process = subprocess.Popen(
-        [
-            program,
-            f"--config.file={config}",
-            f"--storage.tsdb.path={folder / 'tsdb'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            "--log.level=error",
-        ]
-    )
-    try:
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+def prometheus(folder: Path, target: str) -> contextlib.AbstractContextManager[Prometheus]:
+    """A real one that scrapes that address; what one in the same folder has stored is still there."""
+    return scraping([Target("kvguard", {"instance": target}, address=target)], folder)
 
 
-def query(port: int, expression: str, label: str = "engine") -> list[tuple[str, str]]:
-    """The label and the value of each sample; asks until Prometheus is up and has scraped."""
-    url = "/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            found = json.loads(Served(None, port).get(url).text)["data"]["result"]  # type: ignore[arg-type, attr-defined]
-        except (OSError, ValueError):
-            found = []
-        if found:
-            return [(sample["metric"][label], sample["value"][1]) for sample in found]
-        time.sleep(0.05)  # another program's start can't be waited for otherwise
-    return []
+def query(server: Prometheus, expression: str, label: str = "engine") -> list[tuple[str, str]]:
+    """The label and the value of each sample, once there are any."""
+    server.wait_for(expression)
+    return [(sample["metric"][label], sample["value"][1]) for sample in server.query(expression)]
 
 
 def test_a_crowd_that_says_nothing_keeps_no_probe_out(log: str) -> None:
