@@ -331,7 +331,7 @@ class RecordReader:
             yield from self._counted(cut)
             return
         if origin.trust is Trust.RECORD and not self.serving and _looks_like_capacity(message):
-            text = redact(message)
+            text = redact(message.strip())
             self._tally.unrecognized += 1
             if text != self._last_unrecognized:
                 self._last_unrecognized = text
