@@ -18,6 +18,8 @@ from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, Severity
 from kvguard.slo.quantities import read_value
 from kvguard.slo.settings import Settings, problems
 
+_LONGEST_KEY = 60
+"""Characters of a key that a message repeats."""
 _NUMBER = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]}
 _SHARE = {
     "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": r"^\s*[\d.]+\s*%?\s*$"}]
@@ -188,4 +190,5 @@ def _part(key: object) -> str:
 
 
 def _dotted(path: KeyPath) -> str:
-    return ".".join(path)
+    """The keys down to one, in a short line whatever line ends a key holds."""
+    return ".".join(" ".join(key.split())[:_LONGEST_KEY] for key in path)
