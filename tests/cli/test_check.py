@@ -53,6 +53,21 @@ def test_without_an_objective_it_says_so(capsys: Capture) -> None:
     assert capsys.readouterr().err == "kvguard: no objective is given: the start alone is judged\n"
 
 
+@pytest.mark.parametrize("more", [[], ["--min-concurrency", "1"], ["--max-request-share", "90%"]])
+def test_a_request_without_a_number_of_them_is_no_silent_pass(more: list[str], capsys: Capture) -> None:
+    assert main(["check", RAG, "--prompt-tokens", "8000", *more]) == 0
+    assert capsys.readouterr().err == (
+        "kvguard: of the requests of 8,000 tokens it is judged only whether one can run: --concurrent-requests N asks "
+        "for so many at once\n"
+    )
+
+
+def test_what_fits_of_such_a_request_is_told(capsys: Capture) -> None:
+    main(["check", RAG, "--prompt-tokens", "8000", "--model-config", "llama-3.1-8b"])
+    headline = capsys.readouterr().out.splitlines()[0]
+    assert headline == "PASS  5.1 requests of 8,000 tokens fit without preemption; no number of them was asked for"
+
+
 @pytest.mark.parametrize(
     "content, line",
     [
@@ -157,7 +172,7 @@ def test_a_refusal_that_names_a_length_that_fits_is_helped_by_it(capsys: Capture
 
 def test_stdin_is_one_log_only(capsys: Capture) -> None:
     assert main(["check", "-", "-"]) == 2
-    assert capsys.readouterr().err.endswith("kvguard: -: stdin can be one log only: name the others as files\n")
+    assert capsys.readouterr().err.endswith("kvguard: stdin can be one log only: name the others as files\n")
 
 
 def run_piped(content: bytes, *words: str) -> "subprocess.CompletedProcess[bytes]":
@@ -173,6 +188,17 @@ def test_a_pipe_is_read_to_its_end() -> None:
         b"kvguard: fail: maximum concurrency at 32,768 tokens is 1.25 requests, below the 2.50 asked for\n",
     )
     assert json.loads(done.stdout)["checks"][0]["observed"] == 1.25
+
+
+def test_a_pipe_is_called_stdin_and_no_tool_is_told_to_open_it() -> None:
+    page, annotations, junit = (
+        run_piped(Path(RAG).read_bytes(), "--min-concurrency", "2.5", "--format", form).stdout.decode()
+        for form in ("text", "github", "junit")
+    )
+
+    assert "\n  stdin: ready" in page
+    assert annotations.startswith("::error title=")
+    assert "file=" not in junit
 
 
 class TestWaiting:

@@ -1,5 +1,6 @@
 """`kvguard slo`: mistakes on stdout, one line each, and the status says whether there were any."""
 
+import io
 import json
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from kvguard.cli.exit_status import MET, MISSED, USAGE
 def test_a_fine_file_is_said_to_be_fine(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slo", "check", "fixtures/slo/valid/one-objective.yaml"]) == MET
     assert capsys.readouterr().out == "fixtures/slo/valid/one-objective.yaml: fine\n"
+
+
+def test_what_is_piped_in_is_called_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('objectives: {"min_k\\n9": 1}'))
+    assert main(["slo", "check", "-"]) == MISSED
+    assert capsys.readouterr().out.startswith("stdin:1: objectives.min_k 9: no such key; there are: ")
 
 
 def test_every_mistake_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:

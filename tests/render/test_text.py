@@ -98,7 +98,7 @@ def test_without_the_model_s_config_both_answers_are_shown() -> None:
     page = text.render_verdict(judged(log("story/rag-24gb.log"), rag, concurrent_requests=20), Terminal())
 
     assert page.startswith("FAIL  1.25 to 4.81 requests of 8,500 tokens fit without preemption")
-    assert "one kind of layer: 4.8; hybrid: at least 1.25\n" in page
+    assert "one kind of layer: 4.81; hybrid: at least 1.25\n" in page
     assert "→ give the model's config (--model-config), or declare workload.layers: uniform\n" in page
 
 

@@ -52,7 +52,7 @@ def test_without_knowing_the_layers_both_answers_are_shown_and_the_low_end_decid
     result = check(rag(), asked(4))
     assert (result.outcome, result.kind) == (Outcome.FAIL, CheckKind.COMPUTED)
     assert (result.low, result.high) == (pytest.approx(1.25, abs=0.0001), pytest.approx(4.81, abs=0.01))
-    assert "one kind of layer: 4.8; hybrid: at least 1.25" in result.reason
+    assert "one kind of layer: 4.81; hybrid: at least 1.25" in result.reason
     assert "by its worse end" in result.reason
     assert "--model-config" in str(result.remedy)
 

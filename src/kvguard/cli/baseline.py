@@ -24,6 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.lines.secrets import mask_deep
     from kvguard.render.json_report import render_json
     from kvguard.render.log_text import shown
+    from kvguard.render.start_facts import log_name
     from kvguard.slo.baselines.baseline import baseline_of
     from kvguard.slo.baselines.document import document_of
     from kvguard.slo.evaluate import evaluate
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, report in zip(arguments.logs, reports, strict=True):
         verdict = evaluate(report, Slo(severities=dict.fromkeys(DEFAULT_SEVERITIES, Severity.NOTE)))
         if verdict.outcome is not Outcome.PASS:
-            say(f"kvguard: {name}: {shown(verdict.reasons[0].message)}: no baseline is written")
+            say(f"kvguard: {log_name(name)}: {shown(verdict.reasons[0].message)}: no baseline is written")
             return exit_status.MISSED if verdict.outcome is Outcome.FAIL else exit_status.UNKNOWN
     document = mask_deep(document_of(baseline_of(reports)))
     if arguments.output is None:

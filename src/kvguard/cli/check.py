@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kvguard.cli.answer import answer
 from kvguard.cli.formats_flag import add_formats_flag, table_from
-from kvguard.cli.objective_flags import add_objective_flags, asks_for_nothing, slo_from
+from kvguard.cli.objective_flags import add_objective_flags, not_asked, slo_from
 from kvguard.cli.output import add_output_flags, destinations
 from kvguard.cli.standard_streams import say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     places = destinations(arguments, RENDERERS)
     slo, table = slo_from(arguments), table_from(arguments)
-    if asks_for_nothing(slo) and not arguments.quiet:
-        say("kvguard: no objective is given: the start alone is judged")
+    if not arguments.quiet and (unasked := not_asked(slo)):
+        say(f"kvguard: {unasked}")
     if not waits(arguments):
         return answer(read_whole(arguments.logs, slo, table), places, arguments.record)
     from kvguard.cli.following import follow

@@ -40,7 +40,7 @@ def only_once(names: Sequence[str]) -> None:
         ConfigError: stdin, or a file by whatever names, is named twice.
     """
     if list(names).count(STDIN) > 1:
-        raise ConfigError("-: stdin can be one log only: name the others as files")
+        raise ConfigError("stdin can be one log only: name the others as files")
     named: dict[object, str] = {}
     for name in names:
         file = _file(name)

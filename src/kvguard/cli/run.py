@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from kvguard.cli.formats_flag import add_formats_flag, table_from
-from kvguard.cli.objective_flags import add_objective_flags, slo_from
+from kvguard.cli.objective_flags import add_objective_flags, not_asked, slo_from
 from kvguard.cli.output import add_output_flags, destinations
 from kvguard.cli.standard_streams import say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if gate is None:
         return attend(arguments.words, slo, progress, formats=table, on_answer=tell).status_of_command
     asked = replace(slo, require_ready=True) if gate is Until.READY else slo
+    if not arguments.quiet and (unasked := not_asked(asked)):
+        say(f"kvguard: {unasked}")
     ended = attend(arguments.words, asked, progress, formats=table, gate=gate, timeout=arguments.timeout)
     if ended.signalled is not None:
         tell(ended.verdict)  # a terminal that hung up takes no report, and asked us to end all the same

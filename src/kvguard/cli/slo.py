@@ -28,17 +28,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(files: list[str]) -> int:
     from kvguard.render.log_text import shown
+    from kvguard.render.start_facts import log_name
     from kvguard.slo.file import mistakes_of
     from kvguard.sources.documents import LARGEST_SLO, missing_files, read_text
 
     status = exit_status.MET
-    for name in files:
-        text = take() if name == "-" else read_text(Path(name), LARGEST_SLO)
+    for file in files:
+        name = log_name(file)
+        text = take() if file == "-" else read_text(Path(file), LARGEST_SLO)
         mistakes = mistakes_of(text, name) or missing_files(text, name)
         for mistake in mistakes:
             put(f"{shown(mistake, LONGEST_SAID)}\n")
         if mistakes:
             status = exit_status.MISSED
         else:
-            put(f"{shown(name)}: fine\n")
+            put(f"{name}: fine\n")
     return status

@@ -2,6 +2,7 @@
 
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_size, with_minus
+from kvguard.render.start_facts import log_name
 from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slo.baselines.budget import NOISE, Part
 from kvguard.slo.baselines.difference import Difference, FigureChange
@@ -25,7 +26,7 @@ class Row:
 
 def side(baseline: Baseline) -> str:
     """A start in one line: where it comes from and which version it ran."""
-    name = shown(", ".join(baseline.sources))
+    name = ", ".join(map(log_name, baseline.sources))
     starts = f", {baseline.starts} starts" if baseline.starts > 1 else ""
     version = f"vLLM {shown(baseline.vllm_version)}" if baseline.vllm_version else "version not told"
     failed = ", failed" if baseline.failure is not None else ""

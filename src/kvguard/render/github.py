@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from kvguard.render.layout import Terminal
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_observed, show_target
+from kvguard.render.start_facts import file_of
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
 from kvguard.startup.report import Place
@@ -62,7 +63,7 @@ def _bounded(lines: list[str], level: str) -> Iterable[str]:
 
 
 def _command(level: str, title: str, message: str, place: Place | None) -> str:
-    where = f"file={_property(place.source)},line={place.line}," if place and place.source != "-" else ""
+    where = f"file={_property(file)},line={place.line}," if place and (file := file_of(place)) else ""
     return f"::{level} {where}title={_property(title)}::{_data(message)}"
 
 

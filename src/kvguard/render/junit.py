@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kvguard.render.layout import Terminal
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import PHASE_WORDS, origin_line
+from kvguard.render.start_facts import PHASE_WORDS, file_of, origin_line
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
 from kvguard.startup.report import Phase, Place
@@ -79,8 +79,8 @@ def _case(group: str, name: str, tag: str | None, message: str, detail: str, pla
     from xml.etree import ElementTree
 
     attributes = {"classname": f"kvguard.{group}", "name": name, "time": "0"}
-    if place is not None:
-        attributes |= {"file": shown(place.source), "line": str(place.line)}
+    if place is not None and (file := file_of(place)):
+        attributes |= {"file": file, "line": str(place.line)}
     case = ElementTree.Element("testcase", attributes)
     if tag is not None:
         text = shown(message, LONGEST_MESSAGE)

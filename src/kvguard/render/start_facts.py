@@ -38,11 +38,27 @@ def warnings_of(report: CapacityReport) -> list[JudgedWarning]:
     return [JudgedWarning(w.code, Slo().severity(w.code), w.message, w.place) for w in found]
 
 
+_STDIN, _COMMAND = "-", "run:"
+_NO_FILES = (_COMMAND, "pod:", "prometheus:")
+
+
+def log_name(source: str) -> str:
+    """A log's name as people say it; reports by program keep the name that was given."""
+    return "stdin" if source == _STDIN else shown(source.removeprefix(_COMMAND), 120)
+
+
+def file_of(place: Place | None) -> str | None:
+    """The file of a place, for tools that would open it there; `None` where there is none to open."""
+    if place is None or place.source == _STDIN or place.source.startswith(_NO_FILES):
+        return None
+    return shown(place.source)
+
+
 def place_of(place: Place | None, report: CapacityReport) -> str:
     """Where a fact stands: the line, with the file's name where several were read; empty where nowhere."""
     if place is None:
         return ""
-    return f"line {place.line}" if len(report.sources) < 2 else f"{shown(place.source)}:{place.line}"
+    return f"line {place.line}" if len(report.sources) < 2 else f"{log_name(place.source)}:{place.line}"
 
 
 def identity(start: Start) -> list[str]:
@@ -65,7 +81,7 @@ def identity(start: Start) -> list[str]:
 
 def origin_line(report: CapacityReport) -> str:
     """Which log was read, and which of its starts is meant."""
-    names = ", ".join(shown(name, 120) for name in report.sources) or "log"
+    names = ", ".join(map(log_name, report.sources)) or "log"
     start = report.start
     if start is None:
         return f"{names}: {PHASE_WORDS[Phase.NONE]}"

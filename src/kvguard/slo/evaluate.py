@@ -25,7 +25,7 @@ from kvguard.slo.remedies import (
 from kvguard.slo.runtime import observe_runtime
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
-from kvguard.slo.workload import observe_workload, workload_warnings
+from kvguard.slo.workload import observe_workload, said_of_workload, workload_warnings
 from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import CapacityReport, Phase, Start, StartWarning
 from kvguard.units import format_quantity
@@ -77,7 +77,7 @@ def _of_newest(report: CapacityReport, slo: Slo, now: float | None) -> Verdict:
     return Verdict(
         outcome=outcome,
         report=report,
-        reasons=tuple(_reasons(report, outcome, checks, warnings)),
+        reasons=tuple(_reasons(report, outcome, checks, warnings, context.pools)),
         checks=checks,
         warnings=warnings,
         levers=_levers(context, checks, warnings),
@@ -241,11 +241,15 @@ def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: It
 
 
 def _reasons(
-    report: CapacityReport, outcome: Outcome, checks: tuple[CheckResult, ...], warnings: tuple[JudgedWarning, ...]
+    report: CapacityReport,
+    outcome: Outcome,
+    checks: tuple[CheckResult, ...],
+    warnings: tuple[JudgedWarning, ...],
+    pools: Pools | None,
 ) -> Iterable[Reason]:
     start = report.start
     if outcome is Outcome.PASS:
-        yield _met(checks)
+        yield _met(checks, pools)
         return
     ended = ended_reason(report)
     if start is not None and start.phase is Phase.FAILED:
@@ -269,10 +273,11 @@ def _of_checks(checks: Iterable[CheckResult], outcome: Outcome) -> Iterable[Reas
     )
 
 
-def _met(checks: tuple[CheckResult, ...]) -> Reason:
+def _met(checks: tuple[CheckResult, ...], pools: Pools | None) -> Reason:
     checks = tuple(check for check in checks if check.severity is Severity.FAIL)
     if not checks:
-        return Reason("capacity-reported", "the start has reported its capacity; no objective was set")
+        told = None if pools is None else said_of_workload(pools)
+        return Reason("capacity-reported", told or "the start has reported its capacity; no objective was given")
     if len(checks) == 1:
         return Reason("objectives-met", checks[0].reason, checks[0].place)
     every = "both" if len(checks) == 2 else f"all {len(checks)}"

@@ -114,7 +114,7 @@ def _read(text: str, name: str, flags: Settings) -> tuple[Settings, tuple[str, .
     document = read_marked(text, name)
     sections = document.value
     if not isinstance(sections, dict) or not sections:
-        known = ", ".join(SECTIONS)
+        known = ", ".join(_names(""))
         raise ConfigError(f"{name}: an SLO file is a mapping with some of: {known}")
     # an empty section (`runtime:` and nothing under it) asks for nothing
     given = {_part(section): {} if value is None else value for section, value in sections.items()}

@@ -76,10 +76,10 @@ def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | Non
     low = at_length.low if by_tokens is None else min(at_length.low, by_tokens.interval.low)
     least = f"hybrid: at least {format_count(at_length.low)}"
     if hybrid:
-        if_all = f"about {format_count(growing, 1)} if all of a request grows with its length"
+        if_all = f"about {format_count(growing)} if all of a request grows with its length"
         how = f"{least}, {if_all}: the log shows several kinds of layers"
     else:
-        how = f"one kind of layer: {format_count(growing, 1)}; {least}"
+        how = f"one kind of layer: {format_count(growing)}; {least}"
     return Fit(Interval(low, max(low, growing)), how, layers_open=True)
 
 

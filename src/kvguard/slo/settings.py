@@ -86,6 +86,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("concurrent_requests", ("prompt_tokens",)),
     ("output_tokens", ("prompt_tokens", "max_prompt_tokens")),
     ("shared_prefix_tokens", ("prompt_tokens",)),
+    ("max_prompt_tokens", ("max_request_share",)),
     ("max_drop", ("baseline",)),
 )
 """Keys that say nothing without another, or without one of several."""

@@ -49,6 +49,15 @@ def refused_at(start: Start, workload: Workload) -> int | None:
     return served if served is not None and workload.request_tokens > served else None
 
 
+def said_of_workload(pools: Pools) -> str | None:
+    """What is told of a request where nobody says how many of it must fit; `None` where too little is known."""
+    held = held_workload(pools) if pools.workload.request_tokens else None
+    if held is None:
+        return None
+    requests = f"requests of {format_count(held.request.tokens)} tokens"
+    return f"{_ends(held.service)} {requests} fit without preemption; no number of them was asked for"
+
+
 def observe_workload(key: str, pools: Pools) -> Observation:
     """The workload's indicator of that key."""
     return _share(pools) if key == "max_request_share" else _concurrent(pools)

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show
-from kvguard.render.start_facts import place_of
+from kvguard.render.start_facts import log_name, place_of
 from kvguard.startup.report import CapacityReport, Place, Start
 
 _UNITS = (
@@ -24,6 +24,7 @@ def evidence_section(report: CapacityReport) -> Markup | None:
     start = report.start
     if start is None:
         return None
+    logs = ", ".join(map(log_name, report.sources)) or "the log"
     lines = [*_failure(start, report), *_quoted(start, report)]
     facts = list(_facts(start))
     if not lines and not facts:
@@ -31,7 +32,7 @@ def evidence_section(report: CapacityReport) -> Markup | None:
     return element(
         "section",
         element("h2", "The lines that prove it", id="evidence"),
-        element("p", "Read from ", element("code", ", ".join(report.sources) or "the log"), ".", class_="caption"),
+        element("p", "Read from ", element("code", logs), ".", class_="caption"),
         element("ol", lines, class_="quotes") if lines else None,
         _derived(start),
         _all_facts(facts) if facts else None,
