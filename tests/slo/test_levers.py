@@ -87,7 +87,7 @@ def test_a_change_that_may_be_enough_is_not_called_either() -> None:
 def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
     last = the_check(judged("rag-24gb.log", TWENTY)).levers[-1]
     assert (last.spelt, last.enough) == ("--max-model-len 8500", False)
-    assert last.gives == "nothing: the printed concurrency rises, the same requests run"
+    assert last.gives == "nothing: no more requests fit, only the printed concurrency rises"
     assert last.price == "the pool is not enlarged"
 
 
@@ -196,7 +196,7 @@ def test_engines_share_a_total() -> None:
     twin = replace(ENGINE, engine="1")
     both = replace(MEASURED, engines=(ENGINE, twin), capacity=start(engines=(ENGINE, twin)).capacity)
     check = the_check(evaluate(report(both), slo(min_total_concurrency=5.2)))
-    assert check.levers[0].gives.endswith("requests on each of 2 engines of 16,384 tokens")
+    assert check.levers[0].gives.endswith("requests of 16,384 tokens, on each of 2 engines")
 
 
 def test_requests_that_waited_end_with_what_would_hold_them() -> None:

@@ -46,7 +46,7 @@ def _title(levers: Sequence[Lever], ways: int) -> str:
 def _unit(levers: Sequence[Lever]) -> str:
     """What the figures count: that of the levers which leave a request as long as it was, if there are any."""
     counted = [lever for lever in levers if lever.unit not in ("", "bytes", "ratio")]
-    same_length = [lever for lever in counted if lever.flag.startswith("-") and lever.flag != "--max-model-len"]
+    same_length = [lever for lever in counted if " of " in lever.unit and lever.flag != "--max-model-len"]
     return next((lever.unit for lever in (*same_length, *counted)), "")
 
 
@@ -77,7 +77,7 @@ def _figure(lever: Lever, unit: str) -> str:
     """What a lever gives, with the length of its requests where that is another than the title's."""
     if lever.figure is None:
         return lever.gives
-    length = lever.unit.removeprefix("requests ")
+    length = lever.unit.removeprefix("requests ").partition(", ")[0]
     return f"{lever.figure} {length}" if lever.unit != unit and length.startswith("of ") else lever.figure
 
 
@@ -85,7 +85,8 @@ def _in_full(levers: Sequence[Lever], terminal: Terminal) -> Iterable[str]:
     for lever in levers:
         mark, tone = _MARKS[lever.enough]
         yield f"{INDENT}{terminal.paint(mark, tone)} {terminal.paint(shown(lever.spelt, _LONGEST_FLAG), Tone.ACCENT)}"
-        gives = ", ".join(text for text in (lever.gives, _WORDS[lever.enough]) if text)
+        alone = _WORDS[lever.enough] if lever.gives[:1].isdigit() else ""  # what gives no figure says so itself
+        gives = "; ".join(text for text in (lever.gives, alone) if text)
         yield from wrap(f"{shown(gives)}.", terminal.width, INDENT * 3)
         price = "; ".join(text for text in (lever.price, lever.remark) if text)
         for line in wrap(f"Price: {shown(price)}.", terminal.width, INDENT * 3):

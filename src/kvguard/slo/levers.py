@@ -51,7 +51,7 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted))]
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
-    told = _told(start, ordered, wanted, lambda lever: _of_length(lever, "requests", readings[0].max_model_len))
+    told = _told(start, ordered, wanted, lambda lever: _of_length(lever, readings[0].max_model_len))
     return shortlist(told, _PAGE_REFUSED)
 
 
@@ -106,15 +106,15 @@ def _at_length(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) 
     engines = max(start.capacity.engines, 1) if check.objective == "min_total_concurrency" else 1
     wanted = float(check.target) / engines
     found = _suggested(readings_of(start, pools, slo.workload), Target(wanted))
-    unit = "requests" if engines == 1 else f"requests on each of {engines} engines"
+    each = "" if engines == 1 else f", on each of {engines} engines"
     length = start.capacity.weakest.max_model_len
-    return _told(start, found, wanted, lambda lever: _of_length(lever, unit, length))
+    return _told(start, found, wanted, lambda lever: _of_length(lever, length) + each)
 
 
-def _of_length(lever: arithmetic.Lever, unit: str, length: int | None) -> str:
-    """The figure's unit, with the context length that the lever leaves."""
+def _of_length(lever: arithmetic.Lever, length: int | None) -> str:
+    """Requests of the context length that the lever leaves."""
     left = int(lever.value) if lever.flag == _LENGTH and lever.value.isdigit() else length
-    return unit if left is None else f"{unit} of {format_count(left)} tokens"
+    return "requests" if left is None else _requests_of(left)
 
 
 def _in_tokens(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
@@ -189,7 +189,7 @@ def _for_the_refused(wanted: float, pools: Pools, length: int) -> tuple[Lever, .
     return tuple(told)
 
 
-_NOTHING = "nothing: the printed concurrency rises, the same requests run"
+_NOTHING = "nothing: no more requests fit, only the printed concurrency rises"
 
 
 def _no_larger_pool(start: Start, workload: Workload, check: CheckResult) -> tuple[Lever, ...]:
