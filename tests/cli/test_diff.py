@@ -23,6 +23,36 @@ def test_the_cause_comes_first_and_the_sum_below(capsys: pytest.CaptureFixture[s
     assert "  KV cache                  14.76 GiB   8.11 GiB  −6.65 GiB (−146,676 tokens)" in lines
 
 
+@pytest.mark.parametrize(
+    "old, new, first",
+    [
+        ("base", "base", "the capacity is the same: KV cache size 1,048,576 tokens, and no part differs"),
+        ("base", "color", "the capacity is the same: KV cache size 1,048,576 tokens"),  # enforce_eager differs
+        ("base", "dp2", "the capacity of the weakest engine is the same: KV cache size 1,048,576 tokens"),
+        (
+            "base",
+            "level-warning",
+            "capacity cannot be compared: not told by both: KV cache size, maximum concurrency, ",
+        ),
+    ],
+)
+def test_what_holds_comes_before_what_differs(
+    old: str, new: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["diff", *(str(RUNS / f"vllm-0.32.0-cpu-{name}" / "server.log") for name in (old, new))])
+
+    assert capsys.readouterr().out.startswith(f"• {first}")
+
+
+def test_the_memory_of_a_pool_that_an_option_fixes_is_not_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+    """1.00 GiB was profiled in both; one of them uses 100 blocks of it."""
+    old, new = (str(RUNS / f"vllm-0.32.0-cpu-{name}" / "server.log") for name in ("base", "blocks-override"))
+
+    main(["diff", old, new])
+    assert capsys.readouterr().out.startswith("• capacity cannot be compared: ")
+    assert main(["check", new, "--baseline", old]) == UNKNOWN
+
+
 def test_the_document_has_both_sides_and_the_sum(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", OLD, NEW, "--format", "json"]) == MET
     document = json.loads(capsys.readouterr().out)

@@ -7,6 +7,7 @@ from kvguard.slo.baselines.baseline import Baseline, Figure
 from kvguard.slo.baselines.budget import NOISE, Part
 from kvguard.slo.baselines.difference import Difference, FigureChange
 from kvguard.slo.baselines.evidence import factor, signed_bytes
+from kvguard.slo.baselines.likeness import LABELS
 from kvguard.slotted import dataclass
 from kvguard.units import format_count, format_quantity
 
@@ -109,10 +110,14 @@ def _option(value: object) -> str:
 
 
 def conclusions(found: Difference) -> list[str]:
-    """Why they differ, or that they do not; and what cannot be compared."""
-    lines = [shown(cause) for cause in found.causes]
+    """Whether both hold the same, or what cannot be compared; and why they differ."""
+    causes = [shown(cause) for cause in found.causes]
     if found.not_comparable is not None:
-        lines.append(f"capacity cannot be compared: {shown(found.not_comparable)}")
-    elif not found.differs:
-        lines.append("no part differs" + ("" if lines else ": the capacity is the same"))
-    return lines or ["the difference has no known cause"]
+        unlike = f"capacity cannot be compared: {shown(found.not_comparable)}"
+        return [*causes, unlike] if found.old.failure or found.new.failure else [unlike, *causes]
+    if found.same_capacity and found.likeness is not None:
+        label, unit = LABELS[found.likeness.figure]
+        of_several = " of the weakest engine" if max(len(found.old.engines), len(found.new.engines)) > 1 else ""
+        same = f"the capacity{of_several} is the same: {label} {_figure(found.likeness.new, unit)}"
+        return [same if found.differs else f"{same}, and no part differs", *causes]
+    return causes or ["nothing in the logs says why they differ"]

@@ -165,6 +165,8 @@ def _options(start: Start) -> Mapping[str, object]:
     facts["block_size"] = known_block_size(start, engine)
     # a switch that is off, and none of something, is what a list of non-default arguments leaves out
     facts.update({name: start.arguments.get(name) or None for name in ARGUMENTS})
+    if engine.profiled_gpu_blocks is not None:
+        facts["num_gpu_blocks_override"] = engine.gpu_blocks
     return {name: value for name, value in facts.items() if value is not None}
 
 

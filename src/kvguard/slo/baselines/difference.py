@@ -51,10 +51,19 @@ class Difference:
     @property
     def differs(self) -> bool:
         """Whether anything is not the same beyond what digits hide: like figures, memory, options, or fate."""
-        moved = any(figure.like and not Pair(self.old, self.new).unchanged(figure.figure) for figure in self.figures)
         parts = any(abs(part.change or 0.0) > NOISE for part in (*self.budget.parts, self.budget.cache))
         fate = (self.old.failure is None) != (self.new.failure is None)
-        return moved or parts or fate or bool(self.options)
+        return self._moved or parts or fate or bool(self.options)
+
+    @property
+    def same_capacity(self) -> bool:
+        """Whether both hold the same, by every figure that means the same in both and as far as its digits tell."""
+        failed = self.old.failure is not None or self.new.failure is not None
+        return self.likeness is not None and not failed and not self._moved
+
+    @property
+    def _moved(self) -> bool:
+        return any(figure.like and not Pair(self.old, self.new).unchanged(figure.figure) for figure in self.figures)
 
 
 def difference(old: Baseline, new: Baseline) -> Difference:

@@ -97,6 +97,8 @@ def _blocks(pair: Pair) -> str | None:
 
 
 def _bytes(pair: Pair) -> str | None:
+    if any(option is not None for option in pair.options("num_gpu_blocks_override")):
+        return "num_gpu_blocks_override fixes the pool, whatever the memory would hold"
     other = [name for name in _BYTES_DEPEND_ON if not pair.same(name)]
     return f"with another {other[0]}" if other else None
 

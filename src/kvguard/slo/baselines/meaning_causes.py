@@ -25,6 +25,8 @@ def tokens_follow_length(evidence: Evidence) -> str | None:
     figures = {pair.old.token_figure, pair.new.token_figure}
     if moved is None or figures != {TokenFigure.CONCURRENCY_TIMES_LEN} or pair.same("max_model_len"):
         return None
+    if not (pair.same("kv_cache_dtype") and pair.same("num_gpu_blocks_override")):
+        return None  # the tokens follow from that as well
     same = " with not a byte changed" if evidence.same_bytes else ""
     old, new = pair.options("max_model_len")
     return (
