@@ -130,11 +130,15 @@ def test_an_archive_is_read_as_it_is(tmp_path: Path) -> None:
 
 
 def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
-    assert main(["check", RAG, str(RUN), "--min-total-concurrency", "257", "--format", "json"]) == 0
+    nodes = [str(FIXTURES / "logs" / "shapes" / name) for name in ("two-nodes.log", "two-nodes.second.log")]
+
+    assert main(["check", *nodes, "--min-total-concurrency", "28", "--format", "json"]) == 0
 
     report = json.loads(capsys.readouterr().out)
-    assert report["sources"] == [RAG, str(RUN)]
-    assert report["start"]["capacity"]["max_concurrency"] == 1.25
+    assert report["sources"] == nodes
+    assert report["start"]["capacity"]["total_kv_cache_tokens"] == 927_520
+    assert report["lines"]["kv_cache_tokens"]["source"] == nodes[1]
+    assert "460,000 tokens" in report["lines"]["kv_cache_tokens"]["text"]
 
 
 @pytest.mark.parametrize(

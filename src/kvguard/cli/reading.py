@@ -17,7 +17,7 @@ def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] =
 
     Raises:
         SourceError: a log cannot be read.
-        ConfigError: a log is named twice.
+        ConfigError: a log is named twice, or given in two forms.
     """
     only_once(names)
     guards = [Guard(slo, name, formats) for name in names]
@@ -25,6 +25,7 @@ def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] =
         for block in read_blocks(name):
             guard.feed(block)
         guard.end()
+    _hold_to_content(guards)
     return joined(guards, slo)
 
 
@@ -47,6 +48,22 @@ def only_once(names: Sequence[str]) -> None:
         if file in named:
             raise ConfigError(f"{name}: the same log as {named[file]}: name the log of each node once")
         named[file] = name
+
+
+def _hold_to_content(guards: Sequence[Guard]) -> None:
+    """The same log under two names: as `vllm.log` and `vllm.log.gz`, as a copy, as a file and through a pipe.
+
+    Two nodes never print the same lines in the same places to the byte: their pids, stamps and durations differ.
+    """
+    known: dict[object, str] = {}
+    for report in (guard.report for guard in guards):
+        if report.start is None or not report.start.quotes:
+            continue
+        content = (report.counts, tuple((place.line, text) for place, text in report.start.quotes.items()))
+        (name,) = report.sources
+        if content in known:
+            raise ConfigError(f"{name}: the same lines as in {known[content]}: name the log of each node once")
+        known[content] = name
 
 
 def _file(name: str) -> object:

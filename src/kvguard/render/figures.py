@@ -4,14 +4,14 @@ from kvguard.render.layout import INDENT, Cell, Terminal, Tone, columns, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.probe_budget import probe_budget_line
 from kvguard.render.quantities import show, show_bare
-from kvguard.render.start_facts import PHASE_WORDS, timing_line
+from kvguard.render.start_facts import PHASE_WORDS, place_of, timing_line
 from kvguard.startup.report import Capacity, CapacityReport, Start
 
 WIDEST_CELL = 32
 """Columns of one cell of a table: a name that vLLM prints has less."""
 
 
-def capacity_section(start: Start, terminal: Terminal) -> list[str]:
+def capacity_section(start: Start, report: CapacityReport, terminal: Terminal) -> list[str]:
     """What the weakest engine holds, with the line of each figure and what follows from them."""
     weakest = start.capacity.weakest
     rows = [
@@ -25,7 +25,7 @@ def capacity_section(start: Start, terminal: Terminal) -> list[str]:
         [
             Cell(name),
             Cell(show(value, unit), Tone.STRONG if value is not None else Tone.QUIET),
-            Cell(f"line {start.lines[fact].line}" if fact in start.lines else "", Tone.QUIET),
+            Cell(place_of(start.lines.get(fact), report), Tone.QUIET),
         ]
         for name, value, unit, fact in rows
     ]

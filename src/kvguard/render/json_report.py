@@ -115,6 +115,7 @@ def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
         "missing",
         "lines",
         "quotes",
+        "differing",
     }
     budget = probe_budget(start.timings)
     return {
@@ -137,7 +138,7 @@ def _start(start: Start, warnings: Iterable[JudgedWarning]) -> dict[str, Any]:
 
 
 def _lines(start: Start) -> dict[str, Any]:
-    return {fact: {**_place(place), "text": start.quotes.get(place.line)} for fact, place in start.lines.items()}
+    return {fact: {**_place(place), "text": start.quotes.get(place)} for fact, place in start.lines.items()}
 
 
 def _capacity(capacity: Capacity) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def render_report(report: CapacityReport, terminal: Terminal) -> str:
     sections = [
         _what_it_was(report, terminal),
         _refused(start, terminal),
-        capacity_section(start, terminal),
+        capacity_section(start, report, terminal),
         memory_bar(start, terminal, INDENT),
         engines_section(start, terminal),
         starts_section(report, terminal),

@@ -184,6 +184,8 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "restart-unproven": Severity.WARN,
         "rank-values-differ": Severity.WARN,
         "engines-missing": Severity.WARN,
+        "nodes-differ": Severity.WARN,
+        "log-without-start": Severity.WARN,
         "thin-margin": Severity.WARN,
         "graph-estimate-gap": Severity.WARN,
         "blocks-overridden": Severity.WARN,

@@ -243,6 +243,8 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
             "give the log with its runtime's stamps (docker logs -t, kubectl logs --timestamps), or from the restart on"
         ),
         "engines-missing": "give the logs of all nodes, or say how many engines there are: --expect-engines",
+        "nodes-differ": "check each log by itself, or name the nodes of one deployment only",
+        "log-without-start": "name only the logs of the deployment's nodes; at WARNING level vLLM prints no start",
         "thin-margin": "leave more room between target and capacity",
         "graph-estimate-gap": "the CUDA-graph estimate takes KV cache that is never used: see the levers",
         "blocks-overridden": "drop --num-gpu-blocks-override, so that the cache is measured",

@@ -27,6 +27,8 @@ def _total_concurrency(start: Start, _target: object) -> Observation:
     total = start.capacity.total_max_concurrency
     subject = _at_length("total maximum concurrency", start.capacity.weakest.max_model_len or start.max_model_len)
     place = start.lines.get("max_concurrency")
+    if total is None and start.differing:
+        return unknown(subject, "the logs are not of one deployment", "check each log by itself")
     silent = (start.capacity.engines_expected or 0) - start.capacity.engines
     if total is None and start.capacity.engines and silent > 0:
         return unknown(subject, f"{silent} of {start.capacity.engines_expected} engines printed none")
@@ -77,7 +79,9 @@ def _weights(start: Start, _target: object) -> Observation:
     return printed("memory of the weights", value, start.lines.get("weights_bytes"))
 
 
-def _max_model_len(start: Start, _target: object) -> Observation:
+def _max_model_len(start: Start, target: object) -> Observation:
+    if start.differing.get("max_model_len"):
+        return _of_one_that_differs("max_model_len", start, target)
     value = start.capacity.weakest.max_model_len or start.max_model_len
     if value is None:
         return _not_printed("max_model_len", "max_model_len")
@@ -86,10 +90,19 @@ def _max_model_len(start: Start, _target: object) -> Observation:
     return printed("max_model_len", value, start.lines.get("max_model_len"), note=note)
 
 
-def _kv_cache_dtype(start: Start, _target: object) -> Observation:
+def _kv_cache_dtype(start: Start, target: object) -> Observation:
+    if start.differing.get("kv_cache_dtype"):
+        return _of_one_that_differs("kv_cache_dtype", start, target)
     if start.kv_cache_dtype is None:
         return _not_printed("the KV cache dtype", "the KV cache dtype")
     return printed("KV cache dtype", start.kv_cache_dtype, start.lines.get("kv_cache_dtype"))
+
+
+def _of_one_that_differs(name: str, start: Start, target: object) -> Observation:
+    """What is expected of a fact holds for every node: the value of one that has another."""
+    other = next(value for value in start.differing[name] if value != target)
+    assert isinstance(other, int | str)
+    return printed(name, other, None, note="of one of the nodes, which differ")
 
 
 def _engines(start: Start, target: float | str) -> Observation:

@@ -1,6 +1,8 @@
 """Several logs of one deployment, one a node: their newest starts as one report."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
 
 from kvguard.slotted import fields, replace
 from kvguard.startup.report import (
@@ -10,10 +12,37 @@ from kvguard.startup.report import (
     DeploymentCapacity,
     LogCounts,
     Phase,
+    Runtime,
     Start,
+    StartWarning,
     weakness,
 )
 
+SHARED = (
+    "model",
+    "vllm_version",
+    "max_model_len",
+    "kv_cache_dtype",
+    "dtype",
+    "quantization",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+)
+"""What every node of one deployment has alike."""
+_UNIT = frozenset({"model", "max_model_len"})
+"""What a request is counted by: nodes that differ in it have nothing to add up."""
+_COURSE = (
+    "index",
+    "phase",
+    "timings",
+    "first_place",
+    "last_place",
+    "began",
+    "latest",
+    "began_clock",
+    "latest_clock",
+)
+"""What is told of the node that is behind."""
 _WORST_FIRST = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.STOPPED, Phase.ALLOCATED, Phase.READY)
 
 
@@ -36,7 +65,7 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
     return replace(
         leading,
         sources=_sources(reports),
-        start=_joined(leading.start, starts),
+        start=_with_cautions(_joined(leading.start, starts), reports),
         contested_by=_joined(leading.contested_by or leading.start, [s for s in before if s]) if contested else None,
         history=tuple(summary for report in started for summary in report.history)[-MAX_HISTORY:],
         unrecognized=tuple(line for report in reports for line in report.unrecognized),
@@ -66,39 +95,102 @@ def _progress(report: CapacityReport) -> int:
 
 
 def _joined(leading: Start, starts: Sequence[Start]) -> Start:
+    """The figures of the node whose engine is the weakest, the course of the one that is behind."""
     engines = _side_by_side(starts)
-    reported = [
-        engine
-        for engine in engines
-        if engine.max_concurrency is not None or engine.kv_cache_tokens or engine.gpu_blocks
-    ]
+    reported = [engine for engine in engines if _holds(engine)]
     expected = _expected(starts, len(reported))
-    tokens = [engine.kv_cache_tokens for engine in reported]
-    concurrency = [engine.max_concurrency for engine in reported]
-    whole = len(reported) >= expected
-    missing = tuple(item for start in starts for item in start.missing) if not whole else ()
-    capacity = DeploymentCapacity(
+    silent = expected - len(reported)
+    missing = tuple(item for start in starts for item in start.missing) if silent > 0 else ()
+    differing = _differing([start for start in starts if any(map(_holds, start.engines))])
+    told = leading if leading.phase is Phase.FAILED else _of_weakest(starts)
+    course: dict[str, Any] = {name: getattr(leading, name) for name in _COURSE}
+    shared: dict[str, Any] = {name: None if name in differing else _first(name, (told, *starts)) for name in SHARED}
+    return replace(
+        told,
+        **course,
+        **shared,
+        differing=MappingProxyType(differing),
+        engines=engines,
+        capacity=_together(engines, reported, expected, addable=silent <= 0 and not _UNIT & differing.keys()),
+        runtime=_load_of_all(starts),
+        failure=next((start.failure for start in starts if start.failure is not None), None),
+        warnings=tuple(dict.fromkeys(warning for start in starts for warning in start.warnings)),
+        missing=missing or ((f"{silent} of {expected} engines",) if silent > 0 else ()),
+        lines=MappingProxyType({name: place for start in (*starts, told) for name, place in start.lines.items()}),
+        quotes=MappingProxyType({place: text for start in starts for place, text in start.quotes.items()}),
+    )
+
+
+def _holds(engine: Capacity) -> bool:
+    """Whether the engine has told its capacity."""
+    return engine.max_concurrency is not None or bool(engine.kv_cache_tokens or engine.gpu_blocks)
+
+
+def _differing(starts: Sequence[Start]) -> dict[str, tuple[object, ...]]:
+    """What one deployment has once and these nodes have in several values; followers tell no capacity of their own."""
+    values = {name: dict.fromkeys(getattr(start, name) for start in starts) for name in SHARED}
+    known = {name: tuple(value for value in found if value is not None) for name, found in values.items()}
+    return {name: found for name, found in known.items() if len(found) > 1}
+
+
+def _first(name: str, starts: Sequence[Start]) -> object:
+    return next((value for start in starts if (value := getattr(start, name)) is not None), None)
+
+
+def _together(
+    engines: Sequence[Capacity], reported: Sequence[Capacity], expected: int, *, addable: bool
+) -> DeploymentCapacity:
+    tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens]
+    concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency]
+    return DeploymentCapacity(
         weakest=min(reported or engines or (Capacity(),), key=weakness),
         engines=len(reported),
         engines_expected=expected,
-        total_kv_cache_tokens=sum(t for t in tokens if t) if whole and all(tokens) else None,
-        total_max_concurrency=round(sum(c for c in concurrency if c), 2) if whole and all(concurrency) else None,
+        total_kv_cache_tokens=sum(tokens) if addable and len(tokens) == len(reported) else None,
+        total_max_concurrency=round(sum(concurrency), 2) if addable and len(concurrency) == len(reported) else None,
     )
-    return replace(
-        leading,
-        engines=engines,
-        capacity=capacity,
-        warnings=tuple(dict.fromkeys(warning for start in starts for warning in start.warnings)),
-        missing=missing or (() if whole else (f"{expected - len(reported)} of {expected} engines",)),
-        memory=_of_weakest(starts).memory,
-        failure=next((start.failure for start in starts if start.failure is not None), None),
-        max_model_len=next((start.max_model_len for start in starts if start.max_model_len is not None), None),
+
+
+def _load_of_all(starts: Sequence[Start]) -> Runtime:
+    """The highest load of any node, and what all have preempted."""
+    loads = [start.runtime for start in starts]
+
+    def highest(name: str) -> Any:
+        return max((value for load in loads if (value := getattr(load, name)) is not None), default=None)
+
+    preemptions = [load.preemptions for load in loads if load.preemptions is not None]
+    return Runtime(
+        samples=sum(load.samples for load in loads),
+        peak_running=highest("peak_running"),
+        peak_waiting=highest("peak_waiting"),
+        peak_kv_cache_usage=highest("peak_kv_cache_usage"),
+        preemptions=sum(preemptions) if preemptions else None,
+        place=max(loads, key=lambda load: load.peak_kv_cache_usage or 0).place,
     )
 
 
 def _of_weakest(starts: Sequence[Start]) -> Start:
     """The node whose engine is the weakest of all."""
     return min(starts, key=lambda start: weakness(start.capacity.weakest))
+
+
+def _with_cautions(start: Start, reports: Sequence[CapacityReport]) -> Start:
+    """What the nodes together raise: logs of several deployments, and logs of none."""
+    found = _silent(reports)
+    if start.differing:
+        named = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in start.differing.items())
+        text = f"the logs are not of one deployment: they differ in {named}"
+        found = (StartWarning("nodes-differ", text), *found)
+    return replace(start, warnings=(*found, *start.warnings))
+
+
+def _silent(reports: Sequence[CapacityReport]) -> tuple[StartWarning, ...]:
+    return tuple(
+        StartWarning("log-without-start", f"{source}: nothing of a start in it")
+        for report in reports
+        if report.start is None
+        for source in report.sources
+    )
 
 
 def _side_by_side(starts: Sequence[Start]) -> tuple[Capacity, ...]:

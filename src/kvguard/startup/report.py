@@ -257,10 +257,12 @@ class Start:
     """When the first line came, in seconds of the caller's clock; `None` where the caller has none."""
     latest_clock: float | None = None
     """When the newest line that told something came, by the same clock."""
+    differing: Mapping[str, tuple[object, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Of several nodes' logs: facts that should be one and are not, each value once. The fact itself is `None`."""
     lines: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     """Where each fact stands, by its name in the report."""
-    quotes: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """What those lines say that tell a figure, word for word, by the line's number; secrets are masked."""
+    quotes: Mapping[Place, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What those lines say that tell a figure, word for word, by their places; secrets are masked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The state of a start, frozen: ranks to engines (the smallest), engines to the deployment (sum and weakest)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from kvguard.events import Printed
@@ -33,7 +33,10 @@ from kvguard.startup.versions import token_figure
 def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
     """One start as a report shows it."""
     lines: dict[str, int] = {name: sighting.line for name, sighting in state.facts.items()}
-    engines = tuple(_engine(state, index, lines) for index in sorted(state.engines)) or _of_ranks_alone(state, lines)
+    told = [_engine(state, index) for index in sorted(state.engines)] or _of_ranks_alone(state)
+    for _, own in sorted(told, key=lambda one: weakness(one[0])):  # a figure is the weakest engine's, so is its line
+        lines = {**own, **lines}
+    engines = tuple(engine for engine, _ in told)
     memory = _memory(state, lines)
     length = _max_model_len(state, lines)
     quoted = set(lines.values())  # now every helper has told its lines
@@ -77,11 +80,16 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         began_clock=state.began_clock,
         latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
-        quotes=MappingProxyType({line: text for line, text in state.quotes.items() if line in quoted}),
+        quotes=MappingProxyType({Place(source, line): text for line, text in state.quotes.items() if line in quoted}),
     )
 
 
-def _engine(state: StartState, index: int, lines: dict[str, int]) -> Capacity:
+_Told = tuple[Capacity, Mapping[str, int]]
+"""An engine, and the line of each of its figures by the figure's name."""
+
+
+def _engine(state: StartState, index: int) -> _Told:
+    lines: dict[str, int] = {}
     engine = state.engines[index]
     sole = len(state.engines) == 1
     figures: dict[str, Printed] = {}
@@ -108,26 +116,25 @@ def _engine(state: StartState, index: int, lines: dict[str, int]) -> Capacity:
         token_figure=_token_figure(state, engine) if tokens is not None else None,
         rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
     )
-    return derived.with_derived(known, state)
+    return derived.with_derived(known, state), lines
 
 
-def _of_ranks_alone(state: StartState, lines: dict[str, int]) -> tuple[Capacity, ...]:
+def _of_ranks_alone(state: StartState) -> list[_Told]:
     """A log that ends before any engine has told its capacity: what its ranks said, as engine 0's."""
-    ranks = list(state.ranks.values())
+    ranks, lines = list(state.ranks.values()), dict[str, int]()
     figures: dict[str, Printed] = {}
     _take(figures, lines, "weights_bytes", _largest_weights(ranks))
     _take(figures, lines, "kv_cache_bytes", _smallest_cache(ranks))
     if not figures:
-        return ()
-    return (
-        Capacity(
-            engine="0",
-            weights_bytes=_whole(figures.get("weights_bytes")),
-            kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
-            max_model_len=state.count("max_model_len"),
-            rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
-        ),
+        return []
+    alone = Capacity(
+        engine="0",
+        weights_bytes=_whole(figures.get("weights_bytes")),
+        kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
+        max_model_len=state.count("max_model_len"),
+        rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
     )
+    return [(alone, lines)]
 
 
 def _take(figures: dict[str, Printed], lines: dict[str, int], name: str, sighting: Sighting[Printed] | None) -> None:

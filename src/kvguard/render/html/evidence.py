@@ -47,9 +47,9 @@ def _failure(start: Start, report: CapacityReport) -> Iterator[Markup]:
 
 def _quoted(start: Start, report: CapacityReport) -> Iterator[Markup]:
     """Each line once, in the log's order."""
-    places = sorted({place for place in start.lines.values() if place.line in start.quotes}, key=_line)
+    places = sorted({place for place in start.lines.values() if place in start.quotes}, key=_line)
     for place in places:
-        yield _quote(place_of(place, report), start.quotes[place.line], None)
+        yield _quote(place_of(place, report), start.quotes[place], None)
 
 
 def _quote(place: str, text: str, look: str | None) -> Markup:
