@@ -416,3 +416,13 @@ def test_a_model_is_known_by_its_repository_too(capsys: Capture) -> None:
 def test_without_a_model_the_list_of_them_is_named(capsys: Capture) -> None:
     assert main(["plan"]) == 2
     assert "which model? Give a config.json, a folder or a name" in capsys.readouterr().err
+
+
+def test_a_server_that_would_not_start_serves_nothing(capsys: Capture) -> None:
+    """Of the two ends of a pool that straddles the answer, one starts."""
+    load = ("--prompt-tokens", "7500", "--output-tokens", "1000")
+    refused = plan(capsys, LLAMA, "--kv-cache-memory-bytes", "4GiB", *load)[1]["workload"]
+    open_ = plan(capsys, LLAMA, "--kv-cache-memory-bytes", "15GiB..17GiB", *load)[1]["workload"]
+
+    assert (refused["concurrency"]["low"], refused["service_concurrency"]) == (2047 / 532, {"low": 0, "high": 0})
+    assert open_["service_concurrency"] == {"low": 0, "high": 16}

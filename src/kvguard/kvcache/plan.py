@@ -34,6 +34,14 @@ class End:
     refusal: Refusal | None
     largest_max_model_len: int | None
     service: Service | None
+    """What the pool holds of the workload, also where the server would not start."""
+
+    @property
+    def served(self) -> int | None:
+        """Requests of the workload that one engine runs at once: none where it would not start."""
+        if self.service is None:
+            return None
+        return 0 if self.refusal is not None else self.service.requests
 
 
 @dataclass(frozen=True, slots=True)

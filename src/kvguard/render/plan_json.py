@@ -146,7 +146,7 @@ def _workload(plan: Plan) -> Json | None:
         "shared_blocks": need.shared,
         "request_share": _ends(plan, lambda end: None if end.service is None else end.service.share),
         "concurrency": _ends(plan, lambda end: None if end.service is None else end.service.concurrency),
-        "service_concurrency": _ends(plan, lambda end: None if end.service is None else end.service.requests * engines),
+        "service_concurrency": _ends(plan, lambda end: _times(end.served, engines)),
         "limited_by": None if service is None else service.limited_by,
     }
 

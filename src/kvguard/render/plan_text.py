@@ -157,7 +157,7 @@ def _workload(plan: Plan) -> list[str]:
         return lines
     low, high = plan.low.service, plan.high.service
     engines = plan.layout.serving.dp
-    runs = _range(low.requests * engines, high.requests * engines, "{:,.0f}")
+    runs = _span(plan.low, plan.high, lambda end: (end.served or 0) * engines)
     fits = _range(low.concurrency, high.concurrency, "{:,.2f}")
     where = f" over {engines} engines" if engines > 1 else ""
     if plan.starts is False:
@@ -197,6 +197,8 @@ def _lever(lever: Lever) -> str:
     named = spelt(lever.flag, lever.value).replace(AND, " and ")
     if lever.gives is None:
         return f"- {named}: helps, by how much the facts do not say"
+    if lever.gives.high == 0:
+        return f"- {named}: none would be served still"
     gives = _range(lever.gives.low, lever.gives.high, "{:,.2f}")
     return f"{'+' if lever.meets else '-'} {named}: gives {gives}{'' if lever.meets else ', not enough alone'}"
 
