@@ -90,7 +90,7 @@ def _outcome(plan: "Plan", target: "Target") -> str:
 
 def _reached(plan: "Plan", end: "End", target: "Target") -> float:
     if target.of_workload:
-        return 0 if end.service is None else end.service.requests * plan.layout.serving.dp
+        return (end.served or 0) * plan.layout.serving.dp
     return end.pool.concurrency or 0.0
 
 
