@@ -360,12 +360,26 @@ def test_a_config_that_does_not_give_what_its_log_printed_is_refused(capsys: Cap
     assert main(["plan", str(MODELS / "tiny-llama.json"), "--from-log", str(log)]) == 0
 
 
-def test_flags_that_a_log_does_not_tell_may_be_said(capsys: Capture) -> None:
+def test_flags_that_a_log_does_not_tell_follow_from_its_figures(capsys: Capture) -> None:
     log = ("--from-log", str(FIXTURES / "logs/runs/vllm-0.32.0-cpu-gemma3-hybrid/server.log"))
     config = str(MODELS / "tiny-gemma3.json")
 
-    assert "--block-size" in refusal_of(capsys, config, *log)
-    assert main(["plan", config, *log, "--block-size", "128", "--no-async-scheduling"]) == 0
+    _, document = plan(capsys, config, *log)
+    settled = {note["option"]: note["value"] for note in document["assumptions"] if "figures" in note["why"]}
+    assert settled == {"block_size": 128, "max_num_batched_tokens": 2048, "async_scheduling": False}
+    _, said = plan(capsys, config, *log, "--block-size", "128", "--no-async-scheduling")
+    assert said["capacity"] == document["capacity"]
+
+
+def test_another_value_than_the_one_that_the_log_s_figures_prove_is_a_question(capsys: Capture) -> None:
+    """Smaller blocks over the same bytes: less is lost in each request's last ones."""
+    log = ("--from-log", str(FIXTURES / "logs/runs/vllm-0.32.0-cpu-gemma3-hybrid/server.log"))
+    then, now = (
+        plan(capsys, str(MODELS / "tiny-gemma3.json"), *log, *flags)[1]["capacity"]["max_concurrency"]["low"]
+        for flags in ((), ("--block-size", "64"))
+    )
+
+    assert now > then
 
 
 def test_blocks_that_an_option_set_do_not_contradict_the_memory(capsys: Capture) -> None:

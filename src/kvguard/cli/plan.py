@@ -34,12 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.config is None:
         raise ConfigError("which model? Give a config.json, a folder or a name (`kvguard plan --models` lists them)")
     from kvguard.cli import plan_request as request
-    from kvguard.cli.plan_from_log import read_start
+    from kvguard.cli.plan_from_log import OPEN, read_start
     from kvguard.cli.plan_inputs import read_model_input
     from kvguard.kvcache.plan import make_plan
 
     model = read_model_input(arguments.config)
-    start = None if arguments.from_log is None else read_start(arguments.from_log)
+    given = {name: value for name in OPEN if (value := getattr(arguments, name)) is not None}
+    start = None if arguments.from_log is None else read_start(arguments.from_log, model.config.whole, given)
     taken = () if start is None else request.take_flags(arguments, start)
     options = request.options_of(arguments)
     read = request.layer_reader(arguments, model)

@@ -1,16 +1,22 @@
 """`kvguard plan --from-log`: what a start measured on that machine, as the parts and the flags of a plan."""
 
+from collections.abc import Mapping
+
 from kvguard.errors import ConfigError
-from kvguard.guard import Guard
 from kvguard.kvcache.budget import MeasuredParts
 from kvguard.kvcache.dtypes import KV_DTYPES
+from kvguard.kvcache.options import Options
+from kvguard.slo.fit_by_model import explain
+from kvguard.slo.told_options import speculative_tokens, told_arguments
 from kvguard.slotted import dataclass
-from kvguard.sources.blocks import read_blocks
+from kvguard.sources.documents import read_log
 from kvguard.startup.report import Start
 from kvguard.units import GIB, Interval
 
 _HALF_OF_THE_LAST_PLACE = GIB // 200
 """Sizes are printed in GiB with two decimals."""
+OPEN = ("block_size", "max_num_batched_tokens", "async_scheduling", "draft_layers")
+"""Flags that hardly a log tells, and that its figures give away once the model is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,8 @@ class MeasuredStart:
 
     parts: MeasuredParts
     flags: dict[str, object]
+    settled: frozenset[str]
+    """Flags that the log does not tell, and with which the model prints its figures."""
     gpu_blocks: int | None
     tokens: int | None
     concurrency: Interval | None
@@ -30,24 +38,27 @@ class MeasuredStart:
     graph_estimate_gap_bytes: int | None
 
 
-def read_start(log: str) -> MeasuredStart:
+def read_start(log: str, config: Mapping[str, object], given: Mapping[str, object]) -> MeasuredStart:
     """Read the newest start of a log.
+
+    Args:
+        log: its name.
+        config: of the model that was served.
+        given: what the command line says of `OPEN`.
 
     Raises:
         SourceError: it cannot be read.
         ConfigError: it holds no start of a vLLM server.
     """
-    guard = Guard(source=log)
-    for block in read_blocks(log):
-        guard.feed(block)
-    guard.end()
-    if guard.report.start is None:
+    start = read_log(log).start
+    if start is None:
         raise ConfigError(f"--from-log {log}: no start of a vLLM server in it; give the log from its beginning")
-    return measured(guard.report.start)
+    told = _flags(start)
+    settled = {name: value for name, value in _settled(start, config, given).items() if name not in told}
+    return _measured(start, told | settled, frozenset(settled))
 
 
-def measured(start: Start) -> MeasuredStart:
-    """The same from a start that has been read."""
+def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -> MeasuredStart:
     memory, weakest = start.memory, start.capacity.weakest
     derived = weakest.derived.get("gpu_blocks")
     blocks = weakest.gpu_blocks if weakest.gpu_blocks is not None else None if derived is None else int(derived.value)
@@ -63,7 +74,8 @@ def measured(start: Start) -> MeasuredStart:
             cuda_graphs=_around(estimated),
             kv_cache=_around(weakest.kv_cache_bytes if memory.kv_cache is None else memory.kv_cache),
         ),
-        flags=_flags(start),
+        flags=flags,
+        settled=settled,
         gpu_blocks=blocks,
         tokens=weakest.kv_cache_tokens,
         concurrency=_rounded(weakest.max_concurrency, weakest.rounding.get("max_concurrency", 0.005)),
@@ -99,5 +111,30 @@ def _flags(start: Start) -> dict[str, object]:
         "max_num_seqs": start.max_num_seqs,
         "max_num_batched_tokens": start.max_num_batched_tokens,
         "enable_prefix_caching": start.enable_prefix_caching,
+        "num_speculative_tokens": speculative_tokens(start) or None,
+        **told_arguments(start),
     }
     return {name: value for name, value in named.items() if value is not None}
+
+
+def _settled(start: Start, config: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+    """Open flags with which the config gives the log's figures: those of the command line, where they do as well."""
+    try:
+        explained = [one.options for one in explain(start, start.capacity.weakest, config)]
+    except ConfigError:  # the plan itself is held against the log
+        return {}
+    if not explained:
+        return {}
+    options = next((one for one in explained if _agrees(one, given)), explained[0])
+    return {name: value for name in OPEN if (value := getattr(options, name)) != getattr(_DEFAULTS, name)}
+
+
+def _agrees(options: Options, given: Mapping[str, object]) -> bool:
+    """Whether nothing that is given is otherwise in these; a batch that bears on no figure is left open by them."""
+    return all(
+        getattr(options, name) == value or (getattr(options, name) is None and name != "block_size")
+        for name, value in given.items()
+    )
+
+
+_DEFAULTS = Options()

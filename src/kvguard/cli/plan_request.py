@@ -83,7 +83,8 @@ def take_flags(arguments: argparse.Namespace, start: MeasuredStart) -> tuple[Ass
     for name, value in start.flags.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, str(value) if name == "max_model_len" else value)
-            taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), "as in the log"))
+            why = "with it the config gives the log's figures" if name in start.settled else "as in the log"
+            taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), why))
     decisive = _RANKS if start.parts.kv_cache is not None else (*_RANKS, "kv_cache_dtype", "block_size")
     taken += [
         Assumption(name, getattr(arguments, name), "taken to be the log's as well, which does not say")
@@ -138,8 +139,7 @@ def check_against_log(arguments: argparse.Namespace, plan: Plan, start: Measured
         raise ConfigError(
             f"--from-log {arguments.from_log}: it printed {printed:.2f}x, this config gives "
             f"{low if low == high else f'{low} to {high}'} with blocks of {plan.layout.block_size} tokens: is it "
-            "another model, or does the log not tell its --block-size, --max-num-batched-tokens or "
-            "--no-async-scheduling?"
+            "another model, or served with a flag that the log does not tell?"
         )
 
 

@@ -68,10 +68,14 @@ def _told(start: Start, engine: Capacity) -> dict[str, Any]:
         "max_num_seqs": start.max_num_seqs,
         "enable_prefix_caching": start.enable_prefix_caching,
         "disable_hybrid_kv_cache_manager": start.arguments.get("disable_hybrid_kv_cache_manager") is True,
-        "num_speculative_tokens": _speculative_tokens(start),
+        "num_speculative_tokens": speculative_tokens(start),
     }
-    told.update({name: value for name in _ARGUMENTS if isinstance(value := start.arguments.get(name), int | str)})
-    return told
+    return told | told_arguments(start)
+
+
+def told_arguments(start: Start) -> dict[str, int | str]:
+    """Serving arguments that the log lists and that bear on the layout alone; what it leaves out has its default."""
+    return {name: value for name in _ARGUMENTS if isinstance(value := start.arguments.get(name), int | str)}
 
 
 def _releases(start: Start) -> tuple[Release, ...]:
@@ -87,7 +91,8 @@ def _block_sizes(start: Start, engine: Capacity) -> tuple[int | None, ...]:
     return _BLOCK_SIZES if told is None else (told,)
 
 
-def _speculative_tokens(start: Start) -> int:
+def speculative_tokens(start: Start) -> int:
+    """Tokens that a drafter proposes at once; 0 where the log tells of none."""
     config = start.arguments.get("speculative_config")
     tokens = config.get("num_speculative_tokens") if isinstance(config, dict) else None
     return tokens if isinstance(tokens, int) else 0
@@ -95,4 +100,4 @@ def _speculative_tokens(start: Start) -> int:
 
 def _draft_layers(start: Start) -> tuple[int, ...]:
     """A drafter adds layers of its own; how many is in no log, so that the figures must tell."""
-    return (1, 0) if _speculative_tokens(start) else (0,)
+    return (1, 0) if speculative_tokens(start) else (0,)
