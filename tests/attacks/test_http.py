@@ -4,7 +4,6 @@ import contextlib
 import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kvguard.serve.app import create_app
+from tests.attacks.clients import MEMORY_MIB, asked, headers_of, memory_mib, raw
 from tests.serve.driven import READY, Driven
 from tests.serve.process import Served, served
 
 TOKEN = "s" * 40
 GUARDED = ("/", "/v1/report", "/metrics")
 PROBES = ("/livez", "/readyz", "/healthz")
-MEMORY_MIB = 96
-"""The chart's limit."""
 SEALS = {
     "content-security-policy",
     "x-content-type-options",
@@ -46,35 +44,6 @@ def state(running: Served) -> object:
     """What a request must not change; when something was last looked at changes by itself."""
     report = running.get("/v1/report", Authorization=f"Bearer {TOKEN}").text
     return re.sub(r'"last_look": "[^"]*"', "", report)
-
-
-def memory_mib(running: Served) -> float:
-    told = Path(f"/proc/{running.process.pid}/status").read_text()
-    return int(told.partition("VmHWM:")[2].split()[0]) / 1024
-
-
-def raw(running: Served, request: bytes) -> bytes:
-    """All that comes back until the server lets go; whoever sends no whole request leaves by himself."""
-    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
-        got = b""
-        with contextlib.suppress(OSError):
-            connection.sendall(request)
-            if b"Connection: close\r\n" not in request:
-                connection.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(OSError):
-            while part := connection.recv(65536):
-                got += part
-    return got
-
-
-def asked(method: str, target: str, more: str = "") -> bytes:
-    """A request of that method."""
-    return f"{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n".encode("utf-8", "replace")
-
-
-def headers_of(answer: bytes) -> dict[str, str]:
-    lines = answer.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
-    return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @pytest.mark.parametrize("path", GUARDED)

@@ -148,6 +148,36 @@ def test_a_kept_connection_serves_several_requests() -> None:
     while_serving(talk)
 
 
+PIPELINED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3
+WITH_BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [PIPELINED, WITH_BODY + b"x" * 9, WITH_BODY], ids=["more", "a body", "a body to come"])
+def test_one_request_is_answered_and_what_stands_behind_it_closes_the_connection(sent: bytes) -> None:
+    async def talk(clients: Clients) -> None:
+        reader, writer = await clients.connect()
+        writer.write(sent)
+        got = await reader.read()
+
+        assert got.count(b"HTTP/1.1 200 OK") == 1
+        assert b"connection: close" in got.lower()
+
+    while_serving(talk)
+
+
+def test_a_request_may_come_letter_by_letter_and_another_behind_its_answer() -> None:
+    async def talk(clients: Clients) -> None:
+        reader, writer = await clients.connect()
+        for _ in range(2):
+            for letter in b"GET / HTTP/1.1\r\nHost: x\r\n\r\n":
+                writer.write(bytes([letter]))
+                await asyncio.sleep(0)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 OK")
+            assert await reader.readexactly(3) == b"xxx"
+
+    while_serving(talk)
+
+
 def test_a_crowd_loses_its_oldest_and_the_probe_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "MAX_CONNECTIONS", 8)
 

@@ -3,12 +3,20 @@
 uvicorn's own limits do not do here. It times out between requests but not before the first one, and where
 `limit_concurrency` is reached it answers 503 to everyone: a thousand silent strangers would fail the kubelet's probe.
 Here the oldest connection that waits for its client makes room for the new one.
+
+A request is its head. Whatever a client sends behind one before it has been answered (a body, chunks of a byte, ten
+thousand requests more) is thrown away unread, and the connection is closed behind the answer: to take it apart would
+cost seconds in which no probe is answered, to keep it megabytes a connection.
 """
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MAX_HEAD_BYTES = 16 * 1024
+"""Of a request's line and headers: ten times what a browser sends."""
 
 REQUEST_S = 5.0
 """For the whole head of a request, from the connection or the answer before it. A kubelet sends it at once."""
@@ -16,6 +24,11 @@ ANSWER_S = 10.0
 """For the client to take the answer: a page is some 50 KiB."""
 MAX_CONNECTIONS = 256
 """A kubelet, a Prometheus and some people need ten; file descriptors of a bare shell are 1,024."""
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
+_BEFORE_IT = 2
+"""Bytes of it that an earlier piece may have brought."""
+_CLOSE = (b"connection", b"close")
 
 
 class DeadlineProtocol(H11Protocol):
@@ -25,6 +38,7 @@ class DeadlineProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self.waits_since = self.loop.time()
         self._deadline: asyncio.TimerHandle | None = None
+        self._last_bytes = b""  # of a head that is not whole yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room, and wait for a request."""
@@ -39,6 +53,19 @@ class DeadlineProtocol(H11Protocol):
         """Nothing is waited for any more."""
         self._cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on a request's head, or what there is of it, and nothing that stands behind it."""
+        if self.answering:
+            self._close_behind_answer()
+            return
+        known = len(self._last_bytes)
+        end = _END_OF_HEAD.search(self._last_bytes + data)
+        head = data[: end.end() - known] if end else data[: MAX_HEAD_BYTES + 1]
+        self._last_bytes = b"" if end else head[-_BEFORE_IT:]
+        super().data_received(head)
+        if self.answering and (len(head) < len(data) or self.cycle.more_body):
+            self._close_behind_answer()
 
     def handle_events(self) -> None:
         """Once a request is there, its answer must be taken in time."""
@@ -56,6 +83,11 @@ class DeadlineProtocol(H11Protocol):
     def answering(self) -> bool:
         """Whether a request is being answered: such a connection is not given up for a new one."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _close_behind_answer(self) -> None:
+        """Read no further request, and say so in the answer while its head is still to be sent."""
+        self.cycle.keep_alive = False
+        self.headers.append(_CLOSE)  # which uvicorn repeats, once, if the request has it
 
     def _wait(self) -> None:
         self.waits_since = self.loop.time()

@@ -11,18 +11,22 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 
+from kvguard.serve.listening import BACKLOG
 from kvguard.serve.probes import Probes
-from kvguard.serve.protocol import DeadlineProtocol
+from kvguard.serve.protocol import MAX_CONNECTIONS, MAX_HEAD_BYTES, DeadlineProtocol
 from kvguard.serve.reader import Reader
 from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Sidecar
 from kvguard.serve.snapshot import Watched
 from kvguard.serve.state_changes import Write
 
-MAX_HEAD_BYTES = 16 * 1024
-"""Of a request's line and headers: ten times what a browser sends."""
 GRACE_S = 1
 """For answers under way when the end is asked for."""
+GARBAGE = (700, 2, 2)
+"""How soon the collector looks. A short command asks for it seldom; here each connection leaves a cycle, and in it what
+its client had sent."""
+ACCEPTED_AT_ONCE = MAX_CONNECTIONS // 2
+"""Before any of them is read. Were they more than are held, a probe among them would be let go unread."""
 
 Build = Callable[[Watched], Asgi]
 
@@ -33,6 +37,12 @@ class RestfulServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ended = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. asyncio accepts as many at once as may wait in the kernel; here more may wait."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)
 
     def end(self) -> None:
         """Shut down in an orderly way."""
@@ -85,6 +95,8 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
             # the framework's objects live as long as the process: looking through them for garbage only delays a probe
             gc.collect()
             gc.freeze()
+            gc.collect()  # what is left is little, and a full collection comes the sooner for it
+            gc.set_threshold(*GARBAGE)
             loop.call_soon_threadsafe(probes.open, app)
         except BaseException as error:
             failure.append(error)
@@ -109,6 +121,7 @@ def _config(app: Asgi) -> uvicorn.Config:
         server_header=False,
         date_header=False,  # it would have to be kept current; `sealed` writes it as it answers
         proxy_headers=False,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=GRACE_S,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )
