@@ -6,7 +6,7 @@ import pytest
 
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
-from kvguard.startup.report import CapacityReport, Derived, Phase, Start, TokenFigure
+from kvguard.startup.report import CapacityReport, Derived, FailureKind, Phase, Start, TokenFigure
 from kvguard.units import GIB
 from tests.slo.reports import ENGINE, LOG, deployment, place, refused, report, slo, start, without_capacity
 
@@ -169,6 +169,13 @@ def test_a_refusal_in_bytes_does_the_same() -> None:
     of = refused(kv_cache_tokens=None, needed_bytes=16 * GIB, available_bytes=round(3.47 * GIB))
     assert check(of, min_concurrency=2.5).observed == pytest.approx(3.47 / 16)
     assert check(of, min_kv_cache=4 * GIB).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("kind", [FailureKind.FREE_MEMORY_BELOW_UTILIZATION, FailureKind.OOM])
+def test_bytes_of_the_whole_device_tell_nothing_of_the_cache(kind: FailureKind) -> None:
+    of = refused(kind=kind, kv_cache_tokens=None, needed_bytes=72 * GIB, available_bytes=71 * GIB)
+    assert check(of, min_concurrency=0.5).outcome is Outcome.UNKNOWN
+    assert check(of, min_kv_cache=4 * GIB).outcome is Outcome.UNKNOWN
 
 
 def test_a_declared_cache_is_marked_as_not_measured() -> None:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from kvguard.render.log_text import shown
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import JudgedWarning, Reason
-from kvguard.startup.report import CapacityReport, Failure, Phase, Place, Start, Timings
+from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Place, Start, Timings
 from kvguard.units import format_bytes, format_seconds
 
 PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
@@ -94,18 +94,28 @@ def origin_line(report: CapacityReport) -> str:
     return f"{names}: {phase}"
 
 
+_BYTES_OF: Mapping[FailureKind, tuple[str, str]] = MappingProxyType(
+    {
+        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: (" of device memory, by its utilization", " of device memory, free"),
+        FailureKind.OOM: (" of device memory at once", " of device memory, free"),
+    }
+)
+"""What the bytes of a failure are of that is not the KV cache's: asked for, and there."""
+
+
 def refusal(failure: Failure) -> list[tuple[str, str]]:
     """What a refused start asked for and what fits, where its message has the numbers."""
-    asked = [
+    asked, there = _BYTES_OF.get(failure.kind, (" of KV cache", " of KV cache"))
+    wanted = [
         _tokens(failure.requested_max_model_len, " of context"),
-        _size(failure.needed_bytes, " of KV cache"),
+        _size(failure.needed_bytes, asked),
     ]
     fits = [
         _tokens(failure.kv_cache_tokens, " in the KV cache"),
-        _size(failure.available_bytes, " of KV cache"),
+        _size(failure.available_bytes, there),
         _tokens(failure.estimated_max_model_len, " of context, by vLLM's estimate"),
     ]
-    rows = [("Asked for", ", ".join(filter(None, asked))), ("What fits", ", ".join(filter(None, fits)))]
+    rows = [("Asked for", ", ".join(filter(None, wanted))), ("What fits", ", ".join(filter(None, fits)))]
     if failure.transient:
         rows.append(("Passing?", "another process holds memory: it may start once that one has let go"))
     return [(name, text) for name, text in rows if text]

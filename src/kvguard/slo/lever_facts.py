@@ -15,6 +15,7 @@ from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Workload
 from kvguard.slo.pools import Pools
+from kvguard.slo.refusal import cache_there
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
@@ -131,7 +132,7 @@ def _kv_cache(start: Start, engine: Capacity) -> Interval | None:
     if engine.kv_cache_bytes is not None:
         half = engine.rounding.get("kv_cache_bytes", 0.0)
         return Interval(engine.kv_cache_bytes - half, engine.kv_cache_bytes + half)
-    refused = None if start.failure is None else start.failure.available_bytes
+    refused = cache_there(start.failure)
     return _printed(start.memory.kv_cache if refused is None else refused)
 
 

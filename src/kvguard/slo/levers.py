@@ -11,17 +11,17 @@ from kvguard.kvcache.spelling import AND
 from kvguard.slo.lever_facts import assumed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
+from kvguard.slo.refusal import OF_THE_CACHE
 from kvguard.slo.verdict import CheckResult, Lever
 from kvguard.slo.workload import held_workload, longest_request, refused_at
 from kvguard.slotted import replace
-from kvguard.startup.report import FailureKind, Start
+from kvguard.startup.report import Start
 from kvguard.units import Interval, format_count
 
 _MOST = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
 _PAGE, _PAGE_SOLVED, _PAGE_REFUSED = 4, 2, 6
 """Levers of the verdict itself: of a miss, of one that some meet, of a refused start."""
-_MEMORY_FAILURES = (FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMORY)
 _LENGTH = "--max-model-len"
 _ONLY_BYTES = (
     "--gpu-memory-utilization",
@@ -42,7 +42,7 @@ def _suggested(readings: tuple[Facts, ...], target: Target) -> tuple[arithmetic.
 
 def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     """What would let a start begin that its memory refused: one request of its context, or as many as are asked."""
-    if start.failure is None or start.failure.kind not in _MEMORY_FAILURES:
+    if start.failure is None or start.failure.kind not in OF_THE_CACHE:
         return ()
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.observation import Observation, computed, printed, unknown
+from kvguard.slo.refusal import cache_there, share_of_one_request
 from kvguard.startup.report import Capacity, Failure, Start
 from kvguard.units import Interval, format_bytes, format_count
 
@@ -63,8 +64,9 @@ def _kv_cache(start: Start, _target: object) -> Observation:
     value = start.capacity.weakest.kv_cache_bytes
     place = start.lines.get("kv_cache_bytes")
     failure = start.failure
-    if value is None and failure is not None and failure.available_bytes is not None:
-        return printed(subject, failure.available_bytes, failure.place, note="as the refusal says")
+    there = cache_there(failure)
+    if value is None and failure is not None and there is not None:
+        return printed(subject, there, failure.place, note="as the refusal says")
     if value is None:
         return _not_printed(subject, "the available KV cache memory")
     declared = "declared, not measured" if start.kv_cache_basis == "declared" else None
@@ -148,17 +150,15 @@ def _at_length(subject: str, length: int | None) -> str:
 
 def _refused_concurrency(subject: str, failure: Failure | None) -> Observation | None:
     """The concurrency of a start that refused its context: what it had over what one request needs, below one."""
-    if failure is None:
+    share = None if failure is None else share_of_one_request(failure)
+    if failure is None or share is None:
         return None
-    if failure.needed_bytes and failure.available_bytes is not None:
-        share = max(failure.available_bytes, 0) / failure.needed_bytes
-        how = f"{format_bytes(failure.available_bytes)} of {format_bytes(failure.needed_bytes)} that one request needs"
-    elif failure.requested_max_model_len and failure.kv_cache_tokens is not None:
-        share = failure.kv_cache_tokens / failure.requested_max_model_len
-        asked = format_count(failure.requested_max_model_len)
-        how = f"{format_count(failure.kv_cache_tokens)} of the {asked} tokens that one request needs"
+    there = cache_there(failure)
+    if there is not None and failure.needed_bytes:
+        how = f"{format_bytes(there)} of {format_bytes(failure.needed_bytes)} that one request needs"
     else:
-        return None
+        asked, fits = (format_count(count or 0) for count in (failure.requested_max_model_len, failure.kv_cache_tokens))
+        how = f"{fits} of the {asked} tokens that one request needs"
     return computed(subject, Interval.exact(share), failure.place, note=how)
 
 

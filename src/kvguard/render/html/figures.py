@@ -3,6 +3,7 @@
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show_bare
 from kvguard.render.start_facts import place_of
+from kvguard.slo.refusal import cache_there
 from kvguard.startup.report import CapacityReport, Failure, Phase, Start
 
 _EARLY = (Phase.NONE, Phase.LOADING, Phase.PROFILING)
@@ -44,7 +45,7 @@ def _of_refusal(name: str, fact: str, unit: str, failure: Failure, report: Capac
     """What a failure's own message tells, where the start never came to report it."""
     told = {
         "kv_cache_tokens": (failure.kv_cache_tokens, "by the refusal"),
-        "kv_cache_bytes": (failure.available_bytes, "available, by the refusal"),
+        "kv_cache_bytes": (cache_there(failure), "available, by the refusal"),
         "max_model_len": (failure.requested_max_model_len, "asked for"),
     }
     value, note = told.get(fact, (None, ""))

@@ -5,6 +5,7 @@ from math import ceil, floor
 
 from kvguard.render.html.bars import Mark, Stretch, drawing
 from kvguard.render.html.markup import Markup, element
+from kvguard.slo.refusal import cache_there, share_of_one_request
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
 from kvguard.slotted import dataclass
 from kvguard.startup.report import Capacity, Failure, Start
@@ -66,17 +67,12 @@ def _of_engine(engine: Capacity, start: Start, target: float | None, outcome: Ou
 
 def _refused(failure: Failure) -> list[Row]:
     """A start that was refused because one request does not fit: how much of it would."""
-    if failure.requested_max_model_len and failure.kv_cache_tokens is not None:
-        share = failure.kv_cache_tokens / failure.requested_max_model_len
-        asked = f"{format_count(failure.requested_max_model_len)} tokens"
-        got = f"{format_count(failure.kv_cache_tokens)} tokens"
-    elif failure.needed_bytes and failure.available_bytes is not None and failure.requested_max_model_len:
-        share = max(failure.available_bytes, 0) / failure.needed_bytes
-        asked = f"{format_count(failure.requested_max_model_len)} tokens"
-        got = f"{format_bytes(failure.available_bytes)} of KV cache"
-    else:
+    share, there, tokens = share_of_one_request(failure), cache_there(failure), failure.kv_cache_tokens
+    if share is None or not failure.requested_max_model_len:
         return []
-    caption = f"One request of {asked} must fit; {got} hold {share:.2f} of it."
+    asked = format_count(failure.requested_max_model_len)
+    got = f"{format_bytes(there)} of KV cache" if there is not None else f"{format_count(tokens or 0)} tokens"
+    caption = f"One request of {asked} tokens must fit; {got} hold {share:.2f} of it."
     return [Row("", caption, share, share, 1, Outcome.FAIL, asked="one request")]
 
 

@@ -1,0 +1,21 @@
+"""What a refused start tells of its KV cache: a failure's bytes are the cache's only where its message speaks of it."""
+
+from kvguard.startup.report import Failure, FailureKind
+
+OF_THE_CACHE = frozenset({FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMORY})
+"""Failures whose bytes are the KV cache's; those of any other are of the whole device, or of one allocation in it."""
+
+
+def cache_there(failure: Failure | None) -> int | None:
+    """Bytes that were left for the KV cache on a rank; `None` where the failure does not tell."""
+    return failure.available_bytes if failure is not None and failure.kind in OF_THE_CACHE else None
+
+
+def share_of_one_request(failure: Failure) -> float | None:
+    """How much of one request of the refused length there was room for; `None` where the failure does not tell."""
+    there = cache_there(failure)
+    if there is not None and failure.needed_bytes:
+        return max(there, 0) / failure.needed_bytes
+    if failure.requested_max_model_len and failure.kv_cache_tokens is not None:
+        return failure.kv_cache_tokens / failure.requested_max_model_len
+    return None
