@@ -297,7 +297,7 @@ class LogCounts:
     truncated: int = 0
     """Physical lines longer than the bound, judged by their beginning."""
     records: int = 0
-    """Lines that carry a vLLM logger's prefix: none means another program's log, or a level that hides them."""
+    """Lines read with a vLLM logger's prefix: none means another program's log, or a level that hides them."""
 
 
 @dataclass(frozen=True, slots=True)
