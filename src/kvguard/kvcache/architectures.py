@@ -33,7 +33,7 @@ def read_model(config: ModelConfig, options: Options) -> ModelLayers:
         context=context_of(config, options.vllm_version),
         dtype=config.dtype,
         encoder_tokens=config.optional(1500, "max_source_positions") if cross else None,
-        mamba_chunk=recurrent.mamba_chunk(config, options.vllm_version),
+        mamba_chunk=recurrent.mamba_chunk(config),
         ssm_dtype=recurrent.ssm_dtype(config, options.vllm_version),
         caches_states_in_full=name in STATES_CACHED_IN_FULL,
         default_block_size=_SPARSE_BLOCK if sparse else None,

@@ -5,8 +5,8 @@ from math import lcm
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, ModelLayers, State
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec, attention_spec, ceil, state_bytes, state_spec, widest_token
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass
 
 _KERNEL_MINIMUM = 16
@@ -45,7 +45,9 @@ def block_sizes(model: ModelLayers, serving: Serving) -> BlockSizes:
     if not states or serving.engine == "v0":
         return BlockSizes(serving.block_size, 0, 0)
     if not model.keeps_tokens:
-        return BlockSizes(serving.block_size, _state_block(serving, serving.block_size), 0)
+        named = serving.release >= releases.STATE_BLOCK_FOLLOWS or serving.mamba_cache_mode == "none"
+        block = _state_block(serving, serving.block_size if named else serving.max_model_len)
+        return BlockSizes(serving.block_size, block, 0)
     token, state = widest_token(model, serving), max(states)
     if serving.release < releases.BLOCK_RAISED_FOR_STATES:
         return _as_given(serving, token, state)
@@ -71,7 +73,7 @@ def _raised(model: ModelLayers, serving: Serving, token: int, state: int) -> tup
     step = kernel_alignment(model, serving)
     if serving.mamba_cache_mode != "all":
         return step * ceil(state, step * token), 0
-    chunk = lcm(serving.mamba_block_size or model.mamba_chunk or 1, step)
+    chunk = lcm(serving.mamba_block_size or model.mamba_chunk, step)
     block = chunk * ceil(ceil(state, token), chunk)
     return block, block
 

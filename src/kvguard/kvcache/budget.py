@@ -2,8 +2,8 @@
 
 from kvguard.kvcache import releases
 from kvguard.kvcache.model_config import ModelConfig
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass
 from kvguard.units import GIB, MIB, Interval
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from kvguard.kvcache import releases
 from kvguard.kvcache.layout import Layout
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import ceil
 from kvguard.kvcache.pool import stage_request_bytes
 from kvguard.kvcache.requests import startup_blocks
+from kvguard.kvcache.serving import Serving
 from kvguard.kvcache.stages import Stage
 from kvguard.slotted import dataclass
 from kvguard.units import GIB

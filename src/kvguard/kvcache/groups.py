@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.layers import Layer
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec
 from kvguard.kvcache.releases import Release
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass, replace
 
 Placed = tuple[Layer, CacheSpec]

@@ -91,7 +91,7 @@ class ModelLayers:
     context: Context
     dtype: str
     encoder_tokens: int | None = None
-    mamba_chunk: int | None = None
+    mamba_chunk: int = 1
     ssm_dtype: str | None = None
     caches_states_in_full: bool = False
     default_block_size: int | None = None

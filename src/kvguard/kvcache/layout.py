@@ -7,7 +7,7 @@ from kvguard.kvcache import releases
 from kvguard.kvcache.block_sizes import block_sizes, cache_specs
 from kvguard.kvcache.groups import Group, Grouping, form_groups
 from kvguard.kvcache.layers import LayerKind, ModelLayers
-from kvguard.kvcache.options import Serving
+from kvguard.kvcache.serving import Serving
 from kvguard.kvcache.stages import Stage, in_stage_order, split_stages
 from kvguard.slotted import dataclass
 

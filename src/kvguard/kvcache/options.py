@@ -2,8 +2,11 @@
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
-from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers
+from kvguard.kvcache.combinations import check_combination
+from kvguard.kvcache.engines import Wants, engine_of
+from kvguard.kvcache.layers import LayerKind, ModelLayers
 from kvguard.kvcache.releases import Release
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass, replace
 from kvguard.units import GIB
 
@@ -49,57 +52,6 @@ class Assumption:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """Every flag with a value: what the arithmetic works with."""
-
-    release: Release
-    engine: str
-    max_model_len: int
-    dtype: str
-    block_size: int
-    kv_cache_dtype: str
-    tp: int
-    pp: int
-    pp_layer_partition: tuple[int, ...] | None
-    dcp: int
-    pcp: int
-    dp: int
-    max_num_batched_tokens: int
-    encoder_budget: int
-    max_num_seqs: int
-    async_scheduling: bool
-    new_runner: bool
-    prefix_caching: bool
-    hybrid_manager: bool
-    mamba_cache_mode: str
-    mamba_block_size: int | None
-    mamba_cache_dtype: str
-    mamba_ssm_cache_dtype: str
-    kernel_block_alignment: int | None
-    speculative_tokens: int
-
-    @property
-    def in_flight_tokens(self) -> int:
-        """F: tokens scheduled and not yet settled, which sliding layers must keep besides their window."""
-        if self.release < releases.IN_FLIGHT_TOKENS:
-            return self.max_num_batched_tokens
-        return self.max_num_batched_tokens * self._concurrent_batches
-
-    @property
-    def _concurrent_batches(self) -> int:
-        """config/vllm.py max_concurrent_batches."""
-        if not self.async_scheduling:
-            return self.pp
-        return self.pp + 1 if self.new_runner else (2 if self.pp == 1 else self.pp)
-
-    @property
-    def length_shards(self) -> int:
-        """By how many ranks a request's tokens are divided: DCP, and PCP in the releases where it divided too."""
-        divides = releases.PCP_EXISTS <= self.release < releases.PCP_GONE
-        return self.dcp * (self.pcp if divides else 1)
-
-
 _SINCE: dict[str, Release] = {
     "decode_context_parallel_size": releases.DCP_EXISTS,
     "prefill_context_parallel_size": releases.PCP_EXISTS,
@@ -113,6 +65,9 @@ _SINCE: dict[str, Release] = {
     "data_parallel_size": Release(0, 8, 3),
 }
 """Since when vLLM's engine/arg_utils.py has a flag; the others are older than any release planned for."""
+
+_SSM_DTYPE_SINCE = {LayerKind.GDN: Release(0, 17, 0), LayerKind.KDA: Release(0, 30, 0)}
+_FIRST = Release(0, 0, 0)
 
 _DEFAULTS = Options()
 
@@ -166,8 +121,7 @@ def resolve(
         why = f"by the rules of {releases.NEWEST_TESTED}, the newest that was tested"
         assumed.append(Assumption("vllm_version", str(release), why))
     serving = _serving(options, model, _batch_defaults(options, total_gpu_bytes, assumed), assumed)
-    _check_parallelism(serving, model)
-    _check_cross_attention(serving, model)
+    check_combination(serving, model)
     return serving, assumed
 
 
@@ -198,25 +152,22 @@ def _serving(options: Options, model: ModelLayers, batch: tuple[int, int], assum
         mamba_cache_mode=mode,
         mamba_block_size=options.mamba_block_size,
         mamba_cache_dtype=options.mamba_cache_dtype or "auto",
-        mamba_ssm_cache_dtype=options.mamba_ssm_cache_dtype or model.ssm_dtype or "auto",
+        mamba_ssm_cache_dtype=_ssm_dtype(options, model),
         kernel_block_alignment=options.kernel_block_alignment,
         speculative_tokens=options.num_speculative_tokens,
     )
 
 
 def _engine(options: Options, model: ModelLayers, assumed: list[Assumption]) -> str:
-    """V1 from 0.8.0, where it knows the model: recurrent layers fell back to V0 until 0.9.1 (engine/arg_utils.py)."""
-    release = options.vllm_version
-    if not model.keeps_states or release >= releases.RECURRENT_IN_V1:
-        return options.engine or ("v1" if release >= releases.V1_BY_DEFAULT else "v0")
-    if options.engine == "v1":
-        raise ConfigError(
-            f"--engine v1: vLLM {release} runs {model.architecture} with V0 only; V1 has recurrent layers from "
-            f"{releases.RECURRENT_IN_V1} on"
-        )
-    if options.engine is None and release >= releases.V1_BY_DEFAULT:
-        assumed.append(Assumption("engine", "v0", f"recurrent layers run with V1 from {releases.RECURRENT_IN_V1} on"))
-    return "v0"
+    wants = Wants(
+        stages=options.pipeline_parallel_size,
+        drafts=bool(options.num_speculative_tokens or options.draft_layers),
+        fp8=options.kv_cache_dtype.startswith("fp8"),
+    )
+    engine, why = engine_of(options.engine, options.vllm_version, model, wants)
+    if why is not None:
+        assumed.append(Assumption("engine", engine, why))
+    return engine
 
 
 def with_max_model_len(serving: Serving, max_model_len: int) -> Serving:
@@ -230,6 +181,13 @@ def _dtype(options: Options, model: ModelLayers) -> str:
             return model.dtype
         return "bfloat16" if options.vllm_version >= releases.FLOAT32_BECOMES_BFLOAT16 else "float16"
     return str(options.dtype)
+
+
+def _ssm_dtype(options: Options, model: ModelLayers) -> str:
+    """What the recurrent matrix is kept in; GDN and KDA did not ask the flag at first (mamba_utils.py)."""
+    fixed = any(options.vllm_version < _SSM_DTYPE_SINCE.get(layer.kind, _FIRST) for layer in model.layers)
+    asked = None if fixed else options.mamba_ssm_cache_dtype
+    return asked or model.ssm_dtype or "auto"
 
 
 def _max_model_len(options: Options, model: ModelLayers, assumed: list[Assumption]) -> int:
@@ -351,40 +309,3 @@ def _hybrid_manager(options: Options, model: ModelLayers, engine: str) -> bool:
         kept = releases.CHUNKED_LAYERS_KEPT_IN_FULL <= release < releases.CHUNKED_LAYERS_FREED
         return not kept and not options.num_speculative_tokens
     return True
-
-
-def _check_cross_attention(serving: Serving, model: ModelLayers) -> None:
-    if model.encoder_tokens is None or (serving.engine == "v1" and serving.release >= releases.DCP_EXISTS):
-        return
-    raise ConfigError(
-        f"{model.architecture}: cross-attention is planned from vLLM {releases.DCP_EXISTS} on (V1); "
-        "older engines keep its blocks apart"
-    )
-
-
-def _check_parallelism(serving: Serving, model: ModelLayers) -> None:
-    if model.attention_heads and model.attention_heads % serving.tp:
-        raise ConfigError(
-            f"--tensor-parallel-size {serving.tp}: vLLM refuses it, as {model.architecture} has "
-            f"{model.attention_heads} attention heads; use a divisor"
-        )
-    for layer in model.layers:
-        if isinstance(layer, Attention) and layer.kind not in (LayerKind.MLA, LayerKind.MLA_INDEXER):
-            _check_kv_heads(layer.kv_heads, serving, model)
-    if serving.dcp > 1 and serving.tp % serving.dcp:
-        raise ConfigError(
-            f"--decode-context-parallel-size {serving.dcp}: it must divide --tensor-parallel-size ({serving.tp})"
-        )
-
-
-def _check_kv_heads(heads: int, serving: Serving, model: ModelLayers) -> None:
-    if heads % serving.tp and serving.tp % heads:
-        raise ConfigError(
-            f"--tensor-parallel-size {serving.tp}: vLLM refuses it, as it and the {heads} KV heads of "
-            f"{model.architecture} do not divide one another"
-        )
-    if serving.dcp > 1 and serving.tp // heads < serving.dcp:
-        raise ConfigError(
-            f"--decode-context-parallel-size {serving.dcp}: with {heads} KV heads and --tensor-parallel-size "
-            f"{serving.tp} at most {max(1, serving.tp // heads)} is allowed: only replicated heads are split by tokens"
-        )

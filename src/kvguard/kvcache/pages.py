@@ -4,7 +4,7 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.dtypes import PACKED_MLA_ROWS, kv_dtype, torch_bytes
 from kvguard.kvcache.layers import FULL_KINDS, Attention, LayerKind, ModelLayers, State
-from kvguard.kvcache.options import Serving
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass, replace
 
 _LATENT = (LayerKind.MLA, LayerKind.MLA_INDEXER)
@@ -62,7 +62,9 @@ def token_bytes(layer: Attention, serving: Serving) -> int:
     if serving.kv_cache_dtype in PACKED_MLA_ROWS:
         raise ConfigError(f"--kv-cache-dtype {serving.kv_cache_dtype}: only for latent attention (MLA)")
     heads = max(1, layer.kv_heads // serving.tp)
-    counted = serving.release >= releases.V_HEAD_SIZE_COUNTED and serving.engine == "v1"
+    sliding = layer.kind is LayerKind.SLIDING
+    since = releases.V_HEAD_SIZE_COUNTED_IN_WINDOWS if sliding else releases.V_HEAD_SIZE_COUNTED
+    counted = serving.release >= since and serving.engine == "v1"
     size_v = layer.head_size_v if counted else layer.head_size
     return heads * (dtype.row_bytes(layer.head_size) + dtype.row_bytes(size_v))
 

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache import releases
 from kvguard.kvcache.budget import Budget
 from kvguard.kvcache.fit import Refusal, check_fit, longest_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.options import Assumption, Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import Pool, describe_pool, pool_blocks
+from kvguard.kvcache.serving import Serving
 from kvguard.kvcache.workload import Service, Workload, serve
 from kvguard.slotted import dataclass
 from kvguard.units import Interval
@@ -91,7 +93,7 @@ def make_plan(
 def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -> End:
     available = _stage_bytes(layout, pool, end)
     blocks, stage = pool_blocks(layout, available)
-    if pool.override is not None:
+    if pool.override is not None and not _loses_override(layout.serving):
         blocks = pool.override
     ceiling = max(layout.model.context.longest or _NO_CEILING, layout.serving.max_model_len)
     return End(
@@ -101,6 +103,11 @@ def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -
         largest_max_model_len=longest_fit(layout, available, pool.override, ceiling),
         service=serve(layout, blocks, workload) if workload is not None else None,
     )
+
+
+def _loses_override(serving: Serving) -> bool:
+    """One release logs --num-gpu-blocks-override and goes on with the blocks that it profiled."""
+    return serving.engine == "v1" and serving.release == releases.OVERRIDE_LOST
 
 
 def _refusal(layout: Layout, available: Sequence[int], override: int | None) -> Refusal | None:

@@ -45,7 +45,9 @@ V0_GONE = Release(0, 11, 0)
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)  # V1 counted the latent twice up to 0.7.3 (vllm#14462)
 FLOAT32_BECOMES_BFLOAT16 = Release(0, 9, 0)  # config.py _resolve_auto_dtype: the card's preferred dtype
 KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token
-RECURRENT_IN_V1 = Release(0, 9, 2)
+OVERRIDE_LOST = Release(
+    0, 9, 1
+)  # only there: get_num_blocks logs the override and keeps its own count
 CONCURRENCY_IN_BLOCKS = Release(0, 9, 1)
 BLOCK_RAISED_FOR_STATES = Release(0, 10, 0)  # model_executor/models/config.py
 CHUNKED_LAYERS_KNOWN = Release(0, 10, 0)
@@ -56,9 +58,11 @@ MIXED_PAGES_IN_ONE_GROUP = Release(0, 11, 0)  # UniformTypeKVCacheSpecs
 GROUPS_FORMED_GLOBALLY = Release(0, 11, 0)  # before, each pipeline stage formed its own
 STATES_BY_BLOCK = Release(0, 11, 1)  # MambaSpec.max_memory_usage_bytes: ceil(L / mamba block), no speculative states
 TOKENS_PER_ENGINE = Release(0, 11, 1)  # the token line is printed after the ranks have been levelled
+STATE_BLOCK_FOLLOWS = Release(0, 12, 0)  # with prefix caching a purely recurrent model's state takes --block-size
 PAGES_UNIFIED = Release(0, 12, 0)
 LARGEST_BUCKET_125 = Release(0, 12, 0)
-V_HEAD_SIZE_COUNTED = Release(0, 14, 0)
+V_HEAD_SIZE_COUNTED = Release(0, 14, 0)  # by FullAttentionSpec …
+V_HEAD_SIZE_COUNTED_IN_WINDOWS = Release(0, 20, 0)  # … and by SlidingWindowSpec
 PCP_EXISTS = Release(0, 12, 0)
 URL_IN_REFUSAL = Release(0, 13, 0)
 AUTO_MAX_MODEL_LEN = Release(0, 14, 0)
@@ -66,6 +70,7 @@ FIT_AGAINST_ALL_LAYERS = Release(0, 14, 0)
 GIB_TRIMMED = Release(0, 14, 0)  # format_gib: trailing zeros dropped
 STATE_CACHE_MODES = Release(0, 15, 0)
 FIT_PER_STAGE = Release(0, 17, 0)
+STATES_TAKE_DRAFTS = Release(0, 17, 0)
 LARGEST_BUCKET_150 = Release(0, 18, 0)
 FIT_COUNTS_ALL_GROUPS = Release(0, 19, 0)
 BLOCK_SIZE_ALIGNS = Release(0, 20, 0)  # platforms/interface.py: alignment = max(kernel minimum, block_size)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from kvguard.kvcache import releases
 from kvguard.kvcache.groups import Group
 from kvguard.kvcache.layers import LayerKind
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec, ceil
+from kvguard.kvcache.serving import Serving
 
 
 def startup_blocks(spec: CacheSpec, length: int, serving: Serving) -> int:

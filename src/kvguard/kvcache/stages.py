@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.groups import Group, Grouping, Placed, form_groups, stage_bytes
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.pages import CacheSpec
+from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass
 
 

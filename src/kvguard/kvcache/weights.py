@@ -6,8 +6,8 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache.dtypes import torch_bytes
 from kvguard.kvcache.layers import Attention, LayerKind, ModelLayers, State
 from kvguard.kvcache.model_config import ModelConfig
-from kvguard.kvcache.options import Serving
 from kvguard.kvcache.readers.heads import HIDDEN_KEYS
+from kvguard.kvcache.serving import Serving
 from kvguard.kvcache.stages import layer_ranges
 from kvguard.slotted import dataclass
 from kvguard.units import Interval

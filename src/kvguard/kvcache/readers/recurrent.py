@@ -8,7 +8,7 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.readers import Shards, states
 from kvguard.kvcache.readers.heads import attention_heads, head_size, kv_heads, layer_count
 from kvguard.kvcache.readers.latent import latent_layer
-from kvguard.kvcache.releases import CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, STATE_CACHE_MODES, Release
+from kvguard.kvcache.releases import CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, Release
 
 _MAMBA = ("mamba", "linear_attention")
 """How a Mamba layer is called in layer_types: transformers 5 writes the second."""
@@ -280,11 +280,9 @@ def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
     return None
 
 
-def mamba_chunk(config: ModelConfig, release: Release) -> int | None:
+def mamba_chunk(config: ModelConfig) -> int:
     """The chunk that mode "all" aligns to (config/model.py get_mamba_chunk_size)."""
-    if config.get("mamba_chunk_size", "chunk_size") is not None:
-        return config.integer("mamba_chunk_size", "chunk_size", least=1)
-    return 2048 if release >= STATE_CACHE_MODES else None
+    return config.optional(2048, "mamba_chunk_size", "chunk_size", least=1)
 
 
 def _listed(config: ModelConfig, keys: tuple[str, ...], known: tuple[str, ...]) -> Sequence[str]:
