@@ -45,9 +45,7 @@ V0_GONE = Release(0, 11, 0)
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)  # V1 counted the latent twice up to 0.7.3 (vllm#14462)
 FLOAT32_BECOMES_BFLOAT16 = Release(0, 9, 0)  # config.py _resolve_auto_dtype: the card's preferred dtype
 KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token
-OVERRIDE_LOST = Release(
-    0, 9, 1
-)  # only there: get_num_blocks logs the override and keeps its own count
+OVERRIDE_LOST = Release(0, 9, 1)  # only there: get_num_blocks logs the override and keeps its own count
 CONCURRENCY_IN_BLOCKS = Release(0, 9, 1)
 BLOCK_RAISED_FOR_STATES = Release(0, 10, 0)  # model_executor/models/config.py
 CHUNKED_LAYERS_KNOWN = Release(0, 10, 0)
