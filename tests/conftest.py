@@ -5,9 +5,13 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+hypothesis.settings.register_profile("alike", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("alike")  # the same on every machine; `--hypothesis-profile=default` goes and searches
 
 Golden = Callable[[Path, str], None]
 

@@ -164,6 +164,25 @@ def test_a_restart_in_the_middle_is_found_in_every_form(form: str, monkeypatch: 
     assert plainly(monkeypatch, data) == report(data, 4096)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_process_has_told_before_it_announces_itself_begins_its_start_alike(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, written = FORMS[form]
+    sized = (
+        "(EngineCore pid=424243) INFO 11-29 19:01:00 [kv_cache_utils.py:2327] CPU KV cache size: 1,024 tokens, "
+        "Maximum concurrency for 99 tokens per request: 10.34x"
+    )
+    banner = (
+        "(EngineCore pid=424243) INFO 11-29 19:00:30 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
+        "model='other', max_seq_len=99, seed=0"
+    )
+    lines = [ACCESS] * 12 + [sized, ACCESS, banner]
+    data = start + "".join(f"{written(line)}\n" for line in lines).encode()
+
+    assert plainly(monkeypatch, data) == report(data)
+
+
 def test_json_access_lines_are_never_read_but_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = lines_read(monkeypatch)
     access = as_json(ACCESS, with_pid=False).encode() + b"\n"

@@ -361,8 +361,9 @@ class RecordReader:
             if len(self._processes) >= MAX_PROCESSES:
                 self._processes.clear()
             key = (head.tag, head.pid)
-            own_record = head.trust is Trust.RECORD
-            first = self._processes.setdefault(key, number) if own_record else self._processes.get(key)
+            # of a serving server, objects that can tell nothing are passed over unread: none of them is first
+            seen_whole = head.trust is Trust.RECORD and not (self.serving and head.json)
+            first = self._processes.setdefault(key, number) if seen_whole else self._processes.get(key)
         return Origin(
             line=number,
             role=head.role,
