@@ -233,15 +233,13 @@ class MemoryProfiled(Event):
     free_bytes: Printed | None = None
     weights_bytes: Printed | None = None
     non_torch_bytes: Printed | None = None
-    consumed_bytes: Printed | None = None
-    """Weights and non-torch memory in one figure (vLLM 0.27 and later)."""
+    consumed_bytes: Printed | None = None  # weights and non-torch memory in one figure (vLLM 0.27 and later)
     activation_peak_bytes: Printed | None = None
     cuda_graphs_bytes: Printed | None = None
     kv_cache_bytes: Printed | None = None
     suggested_kv_cache_bytes: int | None = None
     """What vLLM says would fill the requested memory, as `--kv-cache-memory`."""
-    full_kv_cache_bytes: int | None = None
-    """What vLLM says would fill the whole device."""
+    full_kv_cache_bytes: int | None = None  # what vLLM says would fill the whole device
     profile_seconds: float | None = None
 
 
@@ -317,6 +315,8 @@ class FailureReported(Event):
     requested_tokens: int | None = None
     kv_cache_tokens: int | None = None
     estimated_tokens: int | None = None
+    requested_seqs: int | None = None
+    mamba_blocks: int | None = None  # state blocks there, of which every sequence needs one
     total_gpu_bytes: Printed | None = None
     free_bytes: Printed | None = None
     utilization: Printed | None = None

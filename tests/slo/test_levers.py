@@ -251,6 +251,62 @@ def test_a_start_without_room_names_directions_where_it_cannot_count() -> None:
     assert all(lever.gives == "how much, the log does not tell" for lever in verdict.levers)
 
 
+def of_sequences(blocks: int, **changes: object) -> Verdict:
+    """A start refused because each of 1,024 sequences needs a state block of a recurrent layer."""
+    failure = Failure(FailureKind.KV_CACHE_TOO_SMALL, "…", place(20), requested_max_num_seqs=1024, mamba_blocks=blocks)
+    return evaluate(report(start(phase=Phase.FAILED, failure=failure, **changes)), Slo())
+
+
+def test_sequences_without_a_state_block_are_fewer_or_get_more_memory() -> None:
+    roomy = Memory(total_gpu=80 * GIB, utilization=0.5, free=79 * GIB)
+    fewer, *more = of_sequences(524, memory=roomy).levers
+    assert (fewer.spelt, fewer.gives, fewer.enough) == ("--max-num-seqs 524", "524 sequences at once", True)
+    (share,) = [lever for lever in more if lever.flag == "--gpu-memory-utilization"]
+    # 1,024 / 524 of 3.47 GiB are 3.32 GiB more, 0.05 of the card
+    assert (share.value, share.enough) == ("0.55", True)
+    assert share.gives == "1,125 to 1,132 Mamba cache blocks"
+    assert all(lever.flag not in ("--max-model-len", "--kv-cache-dtype") for lever in more)
+
+
+def test_more_cards_make_a_state_block_smaller_by_an_unknown_amount() -> None:
+    verdict = of_sequences(524, memory=Memory(total_gpu=24 * GIB, utilization=0.9))
+    (cards,) = [lever for lever in verdict.levers if lever.flag == "--tensor-parallel-size"]
+    assert (cards.value, cards.enough) == ("2", True)  # half of 14.99 GiB of weights is room for more than 1,024
+    few = of_sequences(100, memory=Memory(total_gpu=24 * GIB, utilization=0.9))
+    assert "--quantization" in {lever.flag for lever in few.levers}
+    assert all(lever.enough is not False for lever in few.levers if "--tensor-parallel-size" in lever.flags)
+
+
+def test_no_state_block_at_all_is_not_mended_by_no_sequence_at_all() -> None:
+    verdict = of_sequences(0)
+    assert verdict.levers == ()
+    assert verdict.reasons[0].remedy == "do what the message asks, or give the KV cache more memory"
+
+
+@pytest.mark.parametrize("log, blocks", [("issue-49064-mamba", 969), ("ca-mamba-blocks", 614)])
+def test_a_real_refusal_of_sequences_is_told_in_its_own_numbers(log: str, blocks: int) -> None:
+    verdict = judged(f"../public/{log}.log", Slo())
+    (reason,) = verdict.reasons
+    found = f"max_num_seqs 1,024 asks for a Mamba cache block for each sequence, {blocks} are there"
+    assert reason.message == f"the start failed: {found}"
+    assert reason.remedy == f"set --max-num-seqs {blocks} or less, or give the KV cache more memory"
+    assert verdict.levers[0].spelt == f"--max-num-seqs {blocks}"
+
+
+def test_a_refusal_that_is_not_of_the_context_is_told_in_its_words() -> None:
+    """RBLN's plugin, of a number of blocks that was set: no shorter context mends it."""
+    text = Path("fixtures/logs/lines/fail-rbln-blocks.log").read_text()
+    line = next(line for line in text.splitlines() if not line.startswith("#"))
+    guard = Guard(source="rbln.log")
+    guard.feed(f"{line}\n".encode())
+    guard.end()
+    (reason,) = guard.verdict.reasons
+    said = "RuntimeError: Not enough memory for 2048 blocks of KV cache."
+    assert reason.message.startswith(f"the start failed: the KV cache is too small: {said}")
+    assert reason.remedy == "do what the message asks, or give the KV cache more memory"
+    assert guard.verdict.levers == ()
+
+
 def test_a_crash_has_none() -> None:
     failure = Failure(FailureKind.ENGINE_CRASH, "boom", place(20))
     assert evaluate(without_capacity(Phase.FAILED, failure=failure), Slo()).levers == ()

@@ -108,12 +108,14 @@ def refusal(failure: Failure) -> list[tuple[str, str]]:
     asked, there = _BYTES_OF.get(failure.kind, (" of KV cache", " of KV cache"))
     wanted = [
         _tokens(failure.requested_max_model_len, " of context"),
+        _count(failure.requested_max_num_seqs, " sequences at once"),
         _size(failure.needed_bytes, asked),
     ]
     fits = [
         _tokens(failure.kv_cache_tokens, " in the KV cache"),
         _size(failure.available_bytes, there),
         _tokens(failure.estimated_max_model_len, " of context, by vLLM's estimate"),
+        _count(failure.mamba_blocks, " Mamba cache blocks"),
     ]
     rows = [("Asked for", ", ".join(filter(None, wanted))), ("What fits", ", ".join(filter(None, fits)))]
     if failure.transient:
@@ -136,7 +138,11 @@ def timing_line(timings: Timings) -> str | None:
 
 
 def _tokens(count: int | None, what: str) -> str | None:
-    return None if count is None else f"{count:,} tokens{what}"
+    return _count(count, f" tokens{what}")
+
+
+def _count(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{count:,}{what}"
 
 
 def _size(count: int | None, what: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from math import floor
 from types import MappingProxyType
 
 from kvguard.kvcache import changes
@@ -11,25 +12,25 @@ from kvguard.kvcache.spelling import AND
 from kvguard.slo.lever_facts import assumed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
-from kvguard.slo.refusal import OF_THE_CACHE
+from kvguard.slo.refusal import OF_THE_CACHE, is_of_context
 from kvguard.slo.verdict import CheckResult, Lever
 from kvguard.slo.workload import held_workload, longest_request, refused_at
 from kvguard.slotted import replace
-from kvguard.startup.report import Start
+from kvguard.startup.report import FailureKind, Start
 from kvguard.units import Interval, format_count
 
 _MOST = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
 _PAGE, _PAGE_SOLVED, _PAGE_REFUSED = 4, 2, 6
 """Levers of the verdict itself: of a miss, of one that some meet, of a refused start."""
-_LENGTH = "--max-model-len"
+_LENGTH, _SEQUENCES = "--max-model-len", "--max-num-seqs"
 _ONLY_BYTES = (
     "--gpu-memory-utilization",
     "--quantization",
     "--enforce-eager",
     "--tensor-parallel-size",
     "--max-num-batched-tokens",
-    "--max-num-seqs",
+    _SEQUENCES,
     "--kv-cache-memory-bytes",
 )
 
@@ -42,17 +43,43 @@ def _suggested(readings: tuple[Facts, ...], target: Target) -> tuple[arithmetic.
 
 def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     """What would let a start begin that its memory refused: one request of its context, or as many as are asked."""
-    if start.failure is None or start.failure.kind not in OF_THE_CACHE:
+    failure = start.failure
+    if failure is None or failure.kind not in OF_THE_CACHE:
+        return ()
+    if failure.mamba_blocks and failure.requested_max_num_seqs:
+        return shortlist(_for_sequences(start, failure.requested_max_num_seqs, failure.mamba_blocks), _PAGE_REFUSED)
+    if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and not is_of_context(failure):
         return ()
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
-    estimate = start.failure.estimated_max_model_len if wanted <= 1 else None
+    estimate = failure.estimated_max_model_len if wanted <= 1 else None
     found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted))]
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
     told = _told(start, ordered, wanted, lambda lever: _of_length(lever, readings[0].max_model_len))
     return shortlist(told, _PAGE_REFUSED)
+
+
+def _for_sequences(start: Start, asked: int, there: int) -> tuple[Lever, ...]:
+    """What lets each sequence have the state block that it needs: fewer of them, or memory for more blocks."""
+    readings = readings_of(start, None, None)
+    cache = readings[0].kv_cache_bytes or Interval.exact(0)
+    # the blocks are a whole number of the cache's bytes: one of them takes less than these, and no more than those
+    least, most = cache.low / (there + 1), cache.high / there
+    found = [
+        # more ranks also make a block smaller: by how much, the layers would have to tell
+        replace(lever, gives=None) if "--tensor-parallel-size" in lever.flag and not lever.meets else lever
+        for lever in _of_bytes(readings, asked * most)
+        if lever.flag != _SEQUENCES
+    ]
+
+    def blocks(figure: Interval) -> Interval:
+        return Interval(floor(figure.low / most), floor(figure.high / least))
+
+    fewer = Lever(_SEQUENCES, str(there), "", "requests beyond it wait", unit="sequences at once")
+    told = _told(start, found, asked * least, lambda lever: "Mamba cache blocks", blocks)
+    return (_weighed(fewer, Interval.exact(there), True, False), *told)
 
 
 def _by_estimate(lever: arithmetic.Lever, longest: int | None) -> arithmetic.Lever:
@@ -136,12 +163,13 @@ def _in_tokens(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) 
 def _in_bytes(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:
     """The cache's bytes on a rank: only what leaves it more memory counts."""
     wanted = float(check.target)
-    found = [
-        lever
-        for lever in _suggested(readings_of(start, None, None), Target(wanted, of_bytes=True))
-        if all(flag in _ONLY_BYTES for flag in lever.flag.split(AND))
-    ]
-    return _told(start, found, wanted, lambda lever: "bytes")
+    return _told(start, _of_bytes(readings_of(start, None, None), wanted), wanted, lambda lever: "bytes")
+
+
+def _of_bytes(readings: tuple[Facts, ...], wanted: float) -> list[arithmetic.Lever]:
+    """Levers that leave the cache of a rank more memory."""
+    found = _suggested(readings, Target(wanted, of_bytes=True))
+    return [lever for lever in found if all(flag in _ONLY_BYTES for flag in lever.flag.split(AND))]
 
 
 def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:

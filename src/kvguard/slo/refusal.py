@@ -11,6 +11,12 @@ def cache_there(failure: Failure | None) -> int | None:
     return failure.available_bytes if failure is not None and failure.kind in OF_THE_CACHE else None
 
 
+def is_of_context(failure: Failure) -> bool:
+    """Whether one request of the context did not fit, so that a shorter context would do; else it is another matter."""
+    figures = (failure.requested_max_model_len, failure.kv_cache_tokens, failure.estimated_max_model_len)
+    return any(figure is not None for figure in (*figures, failure.needed_bytes))
+
+
 def share_of_one_request(failure: Failure) -> float | None:
     """How much of one request of the refused length there was room for; `None` where the failure does not tell."""
     there = cache_there(failure)

@@ -5,6 +5,7 @@ from math import floor
 from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported, early_end
+from kvguard.slo.refusal import is_of_context
 from kvguard.slo.verdict import CheckResult, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count
@@ -27,6 +28,14 @@ def failure_reason(start: Start) -> Reason:
 
 
 def _too_small(failure: Failure) -> str:
+    sequences, blocks = failure.requested_max_num_seqs, failure.mamba_blocks
+    if sequences is not None and blocks is not None:
+        return (
+            f"max_num_seqs {format_count(sequences)} asks for a Mamba cache block for each sequence, "
+            f"{format_count(blocks)} are there"
+        )
+    if not is_of_context(failure):
+        return _in_its_words("the KV cache is too small")(failure)
     asked = failure.requested_max_model_len
     context = f"a context of {format_count(asked)} tokens" if asked else "the context asked for"
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
@@ -97,6 +106,10 @@ def _failure_remedy(start: Start, failure: Failure) -> str:
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and fits:
         return f"set --max-model-len {fits} or less, or give the KV cache more memory"
+    if failure.mamba_blocks:
+        return f"set --max-num-seqs {failure.mamba_blocks} or less, or give the KV cache more memory"
+    if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and not is_of_context(failure):
+        return "do what the message asks, or give the KV cache more memory"
     total = start.memory.total_gpu
     if failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION and failure.available_bytes and total:
         share = floor(failure.available_bytes / total * 100) / 100

@@ -109,5 +109,7 @@ def _reported(event: FailureReported) -> FailureState:
         requested_tokens=event.requested_tokens,
         kv_cache_tokens=event.kv_cache_tokens,
         estimated_tokens=event.estimated_tokens,
+        requested_seqs=event.requested_seqs,
+        mamba_blocks=event.mamba_blocks,
         transient=event.transient,
     )

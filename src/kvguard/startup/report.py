@@ -181,6 +181,9 @@ class Failure:
     requested_max_model_len: int | None = None
     kv_cache_tokens: int | None = None
     estimated_max_model_len: int | None = None
+    requested_max_num_seqs: int | None = None
+    mamba_blocks: int | None = None
+    """State blocks that were there, where each of those sequences needs one."""
     transient: bool | None = None
 
 

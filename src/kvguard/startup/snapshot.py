@@ -352,5 +352,7 @@ def _failure(failure: FailureState | None, source: str) -> Failure | None:
         requested_max_model_len=failure.requested_tokens,
         kv_cache_tokens=failure.kv_cache_tokens,
         estimated_max_model_len=failure.estimated_tokens,
+        requested_max_num_seqs=failure.requested_seqs,
+        mamba_blocks=failure.mamba_blocks,
         transient=failure.transient,
     )

@@ -78,6 +78,8 @@ class FailureState:
     requested_tokens: int | None = None
     kv_cache_tokens: int | None = None
     estimated_tokens: int | None = None
+    requested_seqs: int | None = None
+    mamba_blocks: int | None = None
     transient: bool | None = None
 
 

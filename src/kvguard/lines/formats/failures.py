@@ -108,7 +108,8 @@ CAPACITY: tuple[LineFormat, ...] = (
     failure(
         "fail-mamba-blocks",
         " exceeds available Mamba cache blocks ",
-        rf"max_num_seqs \({COUNT}\) exceeds available Mamba cache blocks \({COUNT}\)\.(?: Each decode sequence requires one "
+        rf"max_num_seqs \((?P<requested_seqs>{COUNT})\) exceeds available Mamba cache blocks \((?P<mamba_blocks>{COUNT})\)\."
+        r"(?: Each decode sequence requires one "
         r"Mamba cache block, so CUDA graph capture cannot proceed\.)?(?: Please lower max_num_seqs to at most "
         rf"{COUNT} or increase gpu_memory_utilization\.)?",
         "kv_cache_too_small",

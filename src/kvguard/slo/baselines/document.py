@@ -127,6 +127,8 @@ def _failure(failure: Document | None, name: str) -> Failure | None:
             "requested_max_model_len",
             "kv_cache_tokens",
             "estimated_max_model_len",
+            "requested_max_num_seqs",
+            "mamba_blocks",
             "transient",
         )
     }
