@@ -148,6 +148,13 @@ def ask(app: Asgi, target: str, method: str = "GET", headers: dict[str, str] | N
     return Answer(sent[0]["status"], head, b"".join(message.get("body", b"") for message in sent[1:]))
 
 
+def ask_snapshot(snapshot: Snapshot, target: str) -> Answer:
+    """What the app answers of a snapshot that something else has taken."""
+    driven = Driven()
+    driven.sidecar.snapshot = snapshot
+    return driven.get(target)
+
+
 @cache
 def run(name: str) -> Driven:
     """A real server's whole log, judged by "at least 2.5"; shared, so only to be looked at."""

@@ -163,8 +163,9 @@ def test_every_row_is_seen_in_some_run() -> None:
         Driven(slo(min_concurrency=2.5)).read(path.read_bytes()) for path in (FIXTURES / "logs").rglob("*.log")
     )
 
-    # what needs a workload, a baseline or an SLO file
+    # what needs a workload, a baseline, an SLO file or a file that is followed
     assert seen == {
+        "kvguard_log_unread_bytes",
         "kvguard_workload_concurrency",
         "kvguard_baseline_ratio",
         "kvguard_slo_reload_successful",

@@ -111,6 +111,7 @@ def _report(snapshot: Snapshot) -> dict[str, Any]:
             "since": moment(snapshot.source_since),
             "last_bytes": moment(snapshot.read_at),
             "last_look": moment(snapshot.looked_at),
+            "unread_bytes": source.unread,
         },
         "vllm_endpoint": None if snapshot.heard is None else asdict(snapshot.heard),
         "slo_file": {

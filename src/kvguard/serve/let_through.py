@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kvguard.slo.course import capacity_reported
 from kvguard.slotted import dataclass
 from kvguard.startup.report import Phase, Start
 
@@ -33,7 +34,7 @@ class LetThrough:
     @classmethod
     def of(cls, start: Start) -> "LetThrough":
         """The start as it is known again."""
-        return cls(start.index, start.began, start.vllm_version, start.model, _tells_capacity(start))
+        return cls(start.index, start.began, start.vllm_version, start.model, capacity_reported(start))
 
     def is_start(self, start: Start) -> bool:
         """Whether it is this one."""
@@ -44,14 +45,9 @@ class LetThrough:
         return self.told_capacity and start.phase is Phase.READY and _is_without_beginning(start)
 
 
-def _tells_capacity(start: Start) -> bool:
-    capacity = start.capacity.weakest
-    return (capacity.kv_cache_tokens, capacity.max_concurrency, capacity.gpu_blocks) != (None, None, None)
-
-
 def _is_without_beginning(start: Start) -> bool:
     """Whether its first lines have been rotated away: a start that is new would have told them."""
-    return start.vllm_version is None and start.model is None and not _tells_capacity(start)
+    return start.vllm_version is None and start.model is None and not capacity_reported(start)
 
 
 def remembered(let_through: LetThrough | None) -> dict[str, Any] | None:

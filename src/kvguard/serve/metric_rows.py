@@ -4,55 +4,18 @@ Base units; a fact that is not known gives no sample, never zero. Labels hold an
 tables, and in the two info metrics what the operator has configured: nothing that a client of the server can write.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Callable, Iterable
 
 from kvguard.render.log_text import shown
 from kvguard.serve.memory_samples import memory_samples
+from kvguard.serve.metric_row import Kind, MetricRow, Sample, Value, one, state_set
+from kvguard.serve.own_metric_rows import OWN_METRIC_ROWS
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, Severity
 from kvguard.slo.verdict import CheckResult, Outcome
-from kvguard.slotted import dataclass
-from kvguard.sources.source import State
 from kvguard.startup.report import Capacity, Phase, Start
-from kvguard.version import __version__
 
 LONGEST_LABEL = 200
-
-
-class Kind(StrEnum):
-    """OpenMetrics' types, those that are used."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    INFO = "info"
-    STATE_SET = "stateset"
-
-
-Value = float | int | None
-Sample = tuple[tuple[str, ...], float | Mapping[str, str] | Mapping[str, bool]]
-"""Values of the labels, and the sample's: a number, or an info's labels, or a set's states."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """One metric family; `name` without `kvguard_` and without the suffix that its kind adds."""
-
-    name: str
-    kind: Kind
-    help: str
-    samples: Callable[[Snapshot], Iterable[Sample]]
-    labels: tuple[str, ...] = ()
-
-    @property
-    def exposed(self) -> str:
-        """The name as Prometheus stores it."""
-        suffix = {Kind.COUNTER: "_total", Kind.INFO: "_info"}.get(self.kind, "")
-        return f"kvguard_{self.name}{suffix}"
-
-
-def _one(value: Value) -> Iterable[Sample]:
-    return [] if value is None else [((), float(value))]
 
 
 def _start(snapshot: Snapshot) -> Start | None:
@@ -60,7 +23,7 @@ def _start(snapshot: Snapshot) -> Start | None:
 
 
 def _of_start(pick: Callable[[Start], Value]) -> Callable[[Snapshot], Iterable[Sample]]:
-    return lambda snapshot: [] if (start := _start(snapshot)) is None else _one(pick(start))
+    return lambda snapshot: [] if (start := _start(snapshot)) is None else one(pick(start))
 
 
 def _by_engine(pick: Callable[[Capacity], Value]) -> Callable[[Snapshot], Iterable[Sample]]:
@@ -116,18 +79,14 @@ def _warnings(snapshot: Snapshot) -> Iterable[Sample]:
     return [((code,), float(code in raised)) for code in sorted({*DEFAULT_SEVERITIES, *raised})]
 
 
-def _states(states: Iterable[StrEnum], now: StrEnum) -> Iterable[Sample]:
-    return [((), {state.value: state is now for state in states})]
-
-
 def _slo_met(snapshot: Snapshot) -> Iterable[Sample]:
     outcome = snapshot.verdict.outcome
-    return _one(None if outcome is Outcome.UNKNOWN else outcome is Outcome.PASS)
+    return one(None if outcome is Outcome.UNKNOWN else outcome is Outcome.PASS)
 
 
 def _phase(snapshot: Snapshot) -> Iterable[Sample]:
     start = _start(snapshot)
-    return _states(Phase, start.phase if start else Phase.NONE)
+    return state_set(Phase, start.phase if start else Phase.NONE)
 
 
 def _timings(snapshot: Snapshot) -> Iterable[Sample]:
@@ -157,10 +116,6 @@ def _vllm(snapshot: Snapshot) -> Iterable[Sample]:
         return []
     values = {label: getattr(start, fact) for label, fact in _INFO}
     return [((), {label: "" if value is None else shown(str(value), LONGEST_LABEL) for label, value in values.items()})]
-
-
-def _slo_file(pick: Callable[[Snapshot], Value]) -> Callable[[Snapshot], Iterable[Sample]]:
-    return lambda snapshot: [] if snapshot.slo.path is None else _one(pick(snapshot))
 
 
 _ENGINE = ("engine",)
@@ -235,7 +190,7 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
         "verdict",
         Kind.STATE_SET,
         "What the evidence says of the newest start under the SLO: exactly one of the three is 1.",
-        lambda snapshot: _states(Outcome, snapshot.verdict.outcome),
+        lambda snapshot: state_set(Outcome, snapshot.verdict.outcome),
     ),
     MetricRow(
         "slo_met",
@@ -247,7 +202,7 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
         "gate_open",
         Kind.GAUGE,
         "1 if /readyz answers 200, 0 if it answers 503.",
-        lambda snapshot: _one(snapshot.gate.open),
+        lambda snapshot: one(snapshot.gate.open),
     ),
     MetricRow(
         "objective_met",
@@ -294,7 +249,7 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
         "starts",
         Kind.COUNTER,
         "Starts of the server that the log has shown.",
-        lambda snapshot: _one(snapshot.verdict.report.starts),
+        lambda snapshot: one(snapshot.verdict.report.starts),
     ),
     MetricRow(
         "startup_seconds",
@@ -309,89 +264,5 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
         "Version and configuration of the server, from its start-up lines; empty where they do not say.",
         _vllm,
     ),
-    # --- kvguard itself ----------------------------------------------------------------------------------------------
-    MetricRow(
-        "log_bytes",
-        Kind.COUNTER,
-        "Bytes of the log that were read.",
-        lambda snapshot: _one(snapshot.source.bytes_read),
-    ),
-    MetricRow(
-        "log_lines",
-        Kind.COUNTER,
-        "Lines of the log that were read.",
-        lambda snapshot: _one(snapshot.verdict.report.counts.lines),
-    ),
-    MetricRow(
-        "log_lines_matched",
-        Kind.COUNTER,
-        "Lines that told something, in a wording that kvguard knows.",
-        lambda snapshot: _one(snapshot.verdict.report.counts.matched),
-    ),
-    MetricRow(
-        "log_lines_unrecognized",
-        Kind.COUNTER,
-        "Lines that look like capacity in a wording that kvguard does not know: any is worth a look.",
-        lambda snapshot: _one(snapshot.verdict.report.counts.unrecognized),
-    ),
-    MetricRow(
-        "log_rotations",
-        Kind.COUNTER,
-        "Times that another file stood under the log's name, or another container wrote it.",
-        lambda snapshot: _one(snapshot.source.rotations),
-    ),
-    MetricRow(
-        "log_truncations",
-        Kind.COUNTER,
-        "Times that the log began anew in the same file.",
-        lambda snapshot: _one(snapshot.source.truncations),
-    ),
-    MetricRow(
-        "log_read_errors",
-        Kind.COUNTER,
-        "Failed tries to read the log; one that does not exist yet is none.",
-        lambda snapshot: _one(snapshot.source.read_errors),
-    ),
-    MetricRow(
-        "log_last_read_timestamp_seconds",
-        Kind.GAUGE,
-        "When the log was last read without an error, whether or not it had grown, in seconds since 1970.",
-        lambda snapshot: _one(snapshot.looked_at),
-    ),
-    MetricRow(
-        "log_source_state",
-        Kind.STATE_SET,
-        "What the source of the log is doing: exactly one state is 1.",
-        lambda snapshot: _states(State, snapshot.source.state),
-    ),
-    MetricRow(
-        "log_source_since_timestamp_seconds",
-        Kind.GAUGE,
-        "When the source of the log entered its state, in seconds since 1970.",
-        lambda snapshot: _one(snapshot.source_since),
-    ),
-    MetricRow(
-        "slo_reload_successful",
-        Kind.GAUGE,
-        "1 if the SLO file on disk is the one in force, 0 if its last edit was refused; absent without an SLO file.",
-        _slo_file(lambda snapshot: snapshot.slo.problem is None),
-    ),
-    MetricRow(
-        "slo_reload_success_timestamp_seconds",
-        Kind.GAUGE,
-        "When the SLO file in force was read, in seconds since 1970; absent without an SLO file.",
-        _slo_file(lambda snapshot: snapshot.slo.loaded_at),
-    ),
-    MetricRow(
-        "slo_reload_failures",
-        Kind.COUNTER,
-        "Edits of the SLO file that were refused; absent without an SLO file.",
-        _slo_file(lambda snapshot: snapshot.slo.failures),
-    ),
-    MetricRow(
-        "build",
-        Kind.INFO,
-        "Version of kvguard.",
-        lambda snapshot: [((), {"version": __version__})],
-    ),
+    *OWN_METRIC_ROWS,
 )

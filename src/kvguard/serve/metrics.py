@@ -9,7 +9,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from kvguard.serve.metric_rows import METRIC_ROWS, Kind, MetricRow
+from kvguard.serve.metric_row import Kind, MetricRow
+from kvguard.serve.metric_rows import METRIC_ROWS
 from kvguard.serve.snapshot import Snapshot
 
 _FAMILIES: dict[Kind, type[Metric]] = {

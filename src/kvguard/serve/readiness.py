@@ -18,6 +18,7 @@ from kvguard.slo.verdict import CheckResult, Outcome
 from kvguard.slotted import dataclass
 from kvguard.sources.source import State
 from kvguard.startup.report import ENDED, Phase
+from kvguard.units import format_bytes
 
 _FORMS = {True: "[+]{} ok", False: "[-]{} failed", None: "[?]{} unknown"}
 _STATUSES = {True: "pass", False: "fail", None: "warn"}
@@ -83,7 +84,8 @@ def source_text(snapshot: Snapshot) -> str:
     source = snapshot.source
     since = f" since {iso(snapshot.source_since)}" if snapshot.source_since is not None else ""
     read = f", last bytes {iso(snapshot.read_at)}" if snapshot.read_at is not None else ", nothing read yet"
-    return shown(f"{source.message}{since}{read}")
+    unread = f", {format_bytes(source.unread)} still to be read" if source.unread else ""
+    return shown(f"{source.message}{since}{read}{unread}")
 
 
 def _source(snapshot: Snapshot) -> HealthCheck:

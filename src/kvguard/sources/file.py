@@ -7,6 +7,7 @@ network file system's changes nor the far end of a symlink, and needs the lookin
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class FileSource:
         self._seen: dict[Identity, Mark] = {}
         self._backlog: Iterator[bytes | Boundary] = iter(())
         self._rest: list[Neighbour] = []  # open for the backlog
+        self._unread_in_rest = 0
         self._folder_at = 0
         self._between_at = 0  # the same of the last look at what lies between our file and an empty one
         self._look_again = False  # names moved while they were looked at: a neighbour can have been missed
@@ -60,6 +62,8 @@ class FileSource:
             self._record.read_errors += 1
             self._due = now + RETRY_S
             events += self._record.change(State.FAILING, describe_os_error(str(self._path), error), now)
+        else:
+            self._record.unread = self._count_unread() if self._due <= now else 0
         return events
 
     def delay(self, now: float) -> float:
@@ -84,11 +88,19 @@ class FileSource:
         close_all(self._rest)
         self._rest = []
 
+    def _count_unread(self) -> int:
+        """What is left of the open files and of rotated ones; packed ones count nothing."""
+        with suppress(OSError):
+            open_ones = (file.unread for file in (self._file, self._successor) if file is not None)
+            return sum(open_ones, start=self._unread_in_rest)
+        return self._record.unread or 0
+
     def _step(self, now: float, events: list[SourceEvent]) -> None:
         """One step; what it found stands in `events` even where it ends in an error."""
         item = next(self._backlog, None)
         if item is not None:
             self._due = now
+            self._unread_in_rest = max(0, self._unread_in_rest - len(item)) if isinstance(item, bytes) else 0
             self._hand_on(item, now, events)
         elif self._file is None:
             self._open(now)
@@ -241,6 +253,7 @@ class FileSource:
 
     def _begin(self, boundary: Boundary, rest: list[Remainder], now: float) -> None:
         self._rest = [remainder.neighbour for remainder in rest]
+        self._unread_in_rest = sum(remainder.unread for remainder in rest)
         self._backlog = chain(self._replay(rest, boundary.kind), [boundary])
         self._due = now
 

@@ -132,6 +132,11 @@ class Remainder:
     continues: bool
     """Whether it goes on exactly where reading stopped: a copy of the file that was cut."""
 
+    @property
+    def unread(self) -> int:
+        """Bytes of it; 0 of a packed one, whose length nobody knows."""
+        return 0 if self.neighbour.packed else max(0, self.neighbour.size - self.begin)
+
 
 def neighbours(log: Path) -> tuple[list[Neighbour], bool]:
     """The rotated files of a log, oldest first; behind a symlink, also those of the file that it leads to.

@@ -92,6 +92,8 @@ class SourceStatus:
     """Failed tries: opens, reads, requests. A file that is not there yet is none."""
     bytes_skipped: int
     """The rest of lines too long to be held, where two outputs are merged; they were passed on, but not judged."""
+    unread: int | None = None
+    """Bytes that are there and were not read yet; `None` where nobody can tell (a pipe, a pod's log)."""
     behind: bool = False
     """Whether it is known that what comes now was written by an earlier process than the newest."""
 
@@ -124,6 +126,7 @@ class Record:
         self.truncations = 0
         self.read_errors = 0
         self.bytes_skipped = 0
+        self.unread: int | None = None
         self.state = State.WAITING
         self._name = name
         self._message = "not looked at yet"
@@ -168,4 +171,5 @@ class Record:
             truncations=self.truncations,
             read_errors=self.read_errors,
             bytes_skipped=self.bytes_skipped,
+            unread=self.unread,
         )

@@ -80,6 +80,11 @@ class TrackedFile:
         """How far it was read."""
         return Mark(self._offset, self._head_at, self._head, self._tail)
 
+    @property
+    def unread(self) -> int:
+        """Bytes behind the place that it was read to; `OSError` as the system gives it."""
+        return max(0, os.fstat(self._descriptor).st_size - self._offset)
+
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size` of them; none at the end.
 

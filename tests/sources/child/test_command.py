@@ -97,6 +97,26 @@ def test_the_status_is_the_commands_as_a_shell_gives_it(start: Start, script: st
     assert child.status.message == f"sh ended with status {status}"
 
 
+@pytest.mark.parametrize(
+    "script, one_place, left",
+    [
+        ("printf 'done\\n' >&2", False, False),
+        ("printf '\\r50%%|###' >&2", False, True),
+        ("printf '\\r50%%|###\\r' >&2", False, True),
+        ("printf '50%%'", False, False),
+        ("printf '50%%'", True, True),
+        (":", True, False),
+    ],
+)
+def test_whether_it_left_our_stderr_in_a_line(
+    start: Start, tmp_path: Path, script: str, one_place: bool, left: bool
+) -> None:
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        child = start("sh", "-c", script, targets=(out.fileno(), out.fileno() if one_place else err.fileno()))
+        run(child)
+        assert child.left_in_line is left
+
+
 def test_its_arguments_are_never_told(start: Start) -> None:
     child = start("true", "--api-key", "secret")
     events = run(child)

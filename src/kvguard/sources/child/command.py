@@ -62,6 +62,15 @@ class ChildSource:
         self._watched: set[int] = set()
         self._watch()
 
+    @property
+    def left_in_line(self) -> bool:
+        """Whether the command has left our stderr in the middle of a line, by a progress bar or a prompt.
+
+        Where both outputs go to one place (a terminal), either may have done so.
+        """
+        stdout, stderr = self._outputs
+        return stderr.in_line or (stdout.in_line and os.path.sameopenfile(stdout.target, stderr.target))
+
     def send(self, number: int) -> None:
         """Hand a signal on to the command; one that asks it to end starts the time until it is killed, or ends it."""
         if number in (signal.SIGTERM, signal.SIGINT):

@@ -7,6 +7,7 @@ import select
 from kvguard.sources.child.lines import WholeLines
 
 READ_BYTES = 64 * 1024  # what a pipe holds
+_NEWLINE = ord("\n")
 
 
 class PassedOutput:
@@ -22,6 +23,8 @@ class PassedOutput:
         self.open = True
         self.trouble: str | None = None
         """Why the bytes do not arrive at the target; the guard gets them all the same."""
+        self.in_line = False
+        """Whether what the target took last leaves a terminal's cursor in a line that has something in it."""
         self._pending = memoryview(b"")
         self._lines = WholeLines()
         self._writable = select.poll()
@@ -64,7 +67,9 @@ class PassedOutput:
         """As much as fits. A pipe that is writable takes PIPE_BUF bytes at once (POSIX), so this does not block."""
         try:
             while self._pending and self._writable.poll(0):
-                self._pending = self._pending[os.write(self.target, self._pending[: select.PIPE_BUF]) :]
+                taken = os.write(self.target, self._pending[: select.PIPE_BUF])
+                self.in_line = self._pending[taken - 1] != _NEWLINE
+                self._pending = self._pending[taken:]
         except BlockingIOError:
             return
         except OSError as error:
