@@ -3,7 +3,9 @@
 import argparse
 import io
 import json
+import os
 import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,9 @@ def test_the_status_is_that_of_the_start_and_the_target(words: tuple[str, ...], 
         ((LLAMA, "--vllm-version", "newest"), "not a vLLM version"),
         ((LLAMA, "--tensor-parallel-size", "3"), "32 attention heads; use a divisor"),
         ((LLAMA, "--block-size", "0"), "at least 1 is needed"),
+        ((LLAMA, "--block-size", "7"), "no attention backend takes it"),
+        ((LLAMA, "--max-model-len", "0"), "at least 1 is needed"),
+        ((LLAMA, "--prompt-tokens", "10", "--concurrent-requests", "0"), "nothing is asked for"),
         ((LLAMA, "--pipeline-parallel-size", "33"), "more stages than the model has layers"),
         ((LLAMA, "--draft-layers", "9999999"), "more than any model has"),
         ((LLAMA, "--kv-cache-dtype", "fp7"), "fp7"),
@@ -440,3 +445,49 @@ def test_a_server_that_would_not_start_serves_nothing(capsys: Capture) -> None:
 
     assert (refused["concurrency"]["low"], refused["service_concurrency"]) == (2047 / 532, {"low": 0, "high": 0})
     assert open_["service_concurrency"] == {"low": 0, "high": 16}
+
+
+def test_a_length_beyond_the_model_s_own_is_met_by_that_alone(capsys: Capture) -> None:
+    """No memory makes vLLM take it."""
+    _, ample = plan(capsys, LLAMA, "--gpu-memory", "200GiB", "--max-model-len", "262144")
+    _, scarce = plan(capsys, LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "262144")
+
+    assert ample["capacity"]["largest_max_model_len"]["low"] == 131_072
+    assert [(one["flag"], one["value"], one["meets"]) for one in ample["target"]["levers"]] == [
+        ("--max-model-len", "131072", True)
+    ]
+    assert [one["value"] for one in scarce["target"]["levers"]] == ["32752"]
+
+
+def test_a_load_is_served_by_a_context_that_starts(capsys: Capture) -> None:
+    words = ("--kv-cache-memory-bytes", "4GiB", "--prompt-tokens", "1000", "--concurrent-requests", "10")
+    _, document = plan(capsys, LLAMA, *words)
+
+    first = document["target"]["levers"][0]
+    assert (first["flag"], first["value"], first["meets"]) == ("--max-model-len", "32752", True)
+    assert first["gives"] == {"low": 2047 / 63, "high": 2047 / 63}
+    assert plan(capsys, LLAMA, *words, "--max-model-len", "32752")[0] == 0
+
+
+def test_a_log_of_another_model_is_named(capsys: Capture) -> None:
+    _, text = page(capsys, "qwen3-32b", "--from-log", str(STORY / "16k-fp8-cache.log"))
+
+    assert "--model meta-llama/Llama-3.1-8B-Instruct as the log names it; CONFIG is taken to be its" in text
+
+
+def test_a_config_may_come_from_a_pipe(tmp_path: Path, capsys: Capture) -> None:
+    pipe = tmp_path / "config"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes((MODELS / "tiny-llama.json").read_bytes()))
+    writer.start()
+    status = main(["plan", str(pipe)])
+    writer.join()
+
+    assert status == 0
+
+
+def test_more_sequences_than_tokens_in_a_step_are_said_to_be_refused(capsys: Capture) -> None:
+    few = ("--max-num-batched-tokens", "128")
+
+    assert "refuses to start with more" in page(capsys, LLAMA, *few, "--max-num-seqs", "256")[1]
+    assert "refuses to start with more" not in page(capsys, LLAMA, *few)[1]  # its default then is no more either

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kvguard.cli import exit_status, plan_flags
@@ -11,7 +12,11 @@ from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kvguard.kvcache.layers import ModelLayers
     from kvguard.kvcache.levers import Facts, Lever, Target
+    from kvguard.kvcache.options import Options
     from kvguard.kvcache.plan import End, Plan
 
 
@@ -56,9 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan = request.with_notes(plan, arguments.gpu_memory, taken)
     target = request.target_of(arguments, plan)
     outcome = None if target is None else _outcome(plan, target)
-    levers: tuple[Lever, ...] = ()
-    if target is not None and outcome != "pass":
-        levers = _levers(request.facts_of(arguments, model, read, options, plan, start), target)
+    facts_at = partial(request.facts_of, arguments, model, read, options, start=start)
+    levers = () if target is None or outcome == "pass" else _levers(plan, target, facts_at, read, options)
     _print(arguments, model.name, plan, target, outcome, levers)
     return _status(plan, outcome)
 
@@ -71,10 +75,28 @@ def _list_models() -> int:
     return exit_status.MET
 
 
-def _levers(facts: "Facts", target: "Target") -> "tuple[Lever, ...]":
+def _levers(
+    plan: "Plan",
+    target: "Target",
+    facts_at: "Callable[[Plan], Facts]",
+    read: "Callable[[Options], ModelLayers]",
+    options: "Options",
+) -> "tuple[Lever, ...]":
+    """What to change; of a length that the model does not have a shorter one, without which no other change counts."""
     from kvguard.kvcache.changes import suggest
+    from kvguard.kvcache.levers import Lever
+    from kvguard.kvcache.plan import make_plan
+    from kvguard.slotted import replace
+    from kvguard.units import Interval
 
-    return suggest(facts, target)
+    if not plan.beyond_the_model:
+        return suggest(facts_at(plan), target)
+    longest = plan.layout.model.context.longest
+    own = make_plan(read(options), replace(options, max_model_len=longest), plan.pool, plan.workload)
+    if own.low is None or own.high is None or _outcome(own, target) != "pass":
+        return tuple(lever for lever in suggest(facts_at(own), target) if lever.flag == "--max-model-len")
+    gives = Interval(_reached(own, own.low, target), _reached(own, own.high, target))
+    return (Lever("--max-model-len", str(longest), gives, "the model has no more", True, 0),)
 
 
 def _outcome(plan: "Plan", target: "Target") -> str:

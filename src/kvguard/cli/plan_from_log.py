@@ -27,6 +27,8 @@ class MeasuredStart:
     flags: dict[str, object]
     settled: frozenset[str]
     """Flags that the log does not tell, and with which the model prints its figures."""
+    model: str | None
+    """As the log names it."""
     gpu_blocks: int | None
     tokens: int | None
     concurrency: Interval | None
@@ -76,6 +78,7 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
         ),
         flags=flags,
         settled=settled,
+        model=start.model,
         gpu_blocks=blocks,
         tokens=weakest.kv_cache_tokens,
         concurrency=_rounded(weakest.max_concurrency, weakest.rounding.get("max_concurrency", 0.005)),

@@ -9,6 +9,7 @@ from kvguard.errors import ConfigError, SourceError
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
 from kvguard.kvcache.models import named_config, unknown_model
 from kvguard.slotted import dataclass
+from kvguard.sources.documents import read_text
 
 _LONGEST_HEADER = 100 << 20
 
@@ -33,29 +34,21 @@ def read_model_input(argument: str) -> ModelInput:
         return ModelInput(parse_model_config(take(), "stdin"), "stdin", None)
     path = Path(argument)
     if path.is_dir():
-        text = _read(path / "config.json")
+        text = read_text(path / "config.json")
         return ModelInput(parse_model_config(text, str(path / "config.json")), path.name, _checkpoint_bytes(path))
-    if path.is_file():
-        return ModelInput(parse_model_config(_read(path), argument), argument, None)
+    if path.exists():
+        return ModelInput(parse_model_config(read_text(path), argument), argument, None)
     named = named_config(argument)
     if named is None:
         raise ConfigError(unknown_model(argument))
     return ModelInput(named, argument, None)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise SourceError(f"{path}: cannot be read: {reason}") from None
-
-
 def _checkpoint_bytes(folder: Path) -> int | None:
     """Bytes of all tensors: from the index, else from the safetensors headers."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        total = json.loads(_read(index)).get("metadata", {}).get("total_size")
+        total = json.loads(read_text(index)).get("metadata", {}).get("total_size")
         if isinstance(total, int | float) and total > 0:
             return int(total)
     files = sorted(folder.glob("*.safetensors"))

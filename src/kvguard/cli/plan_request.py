@@ -49,9 +49,14 @@ def options_of(arguments: argparse.Namespace) -> Options:
         given["auto_max_model_len"] = True
     elif arguments.max_model_len is not None:
         given["max_model_len"] = _count_of("--max-model-len", arguments.max_model_len)
+    if given.get("max_model_len") == 0:
+        raise ConfigError("--max-model-len 0: at least 1 is needed")
     if arguments.pp_layer_partition is not None:
         parts = arguments.pp_layer_partition.split(",")
         given["pp_layer_partition"] = tuple(_count_of("--pp-layer-partition", part) for part in parts)
+    block = given.get("block_size")
+    if block is not None and block != 1 and block % 8:
+        raise ConfigError(f"--block-size {block}: no attention backend takes it: multiples of 16 they do, some 1 or 8")
     return Options(**given)
 
 
@@ -86,6 +91,8 @@ def take_flags(arguments: argparse.Namespace, start: MeasuredStart) -> tuple[Ass
             setattr(arguments, name, str(value) if name == "max_model_len" else value)
             why = "with it the config gives the log's figures" if name in start.settled else "as in the log"
             taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), why))
+    if start.model is not None:
+        taken.append(Assumption("model", start.model, "as the log names it; CONFIG is taken to be its"))
     decisive = _RANKS if start.parts.kv_cache is not None else (*_RANKS, "kv_cache_dtype", "block_size")
     taken += [
         Assumption(name, getattr(arguments, name), "taken to be the log's as well, which does not say")
@@ -226,6 +233,13 @@ def workload_of(arguments: argparse.Namespace) -> Workload | None:
         ConfigError: a shared prefix longer than the prompt, or a number of requests without their length.
     """
     prompt, output, shared = arguments.prompt_tokens, arguments.output_tokens, arguments.shared_prefix_tokens
+    for flag, value in (
+        ("--prompt-tokens", prompt),
+        ("--concurrent-requests", arguments.concurrent_requests),
+        ("--min-concurrency", arguments.min_concurrency),
+    ):
+        if value == 0:
+            raise ConfigError(f"{flag} 0: nothing is asked for; more than 0 is needed")
     if prompt is None and output is None:
         if arguments.concurrent_requests is not None or shared is not None:
             raise ConfigError("--concurrent-requests: how long is one? Give --prompt-tokens and --output-tokens")
@@ -317,6 +331,12 @@ def with_notes(plan: Plan, card: Interval | None, taken: tuple[Assumption, ...])
     A "24GB" card shows 22.05 to 23.6 GiB.
     """
     notes = (*taken, *plan.assumptions)
+    serving, open_ones = plan.layout.serving, {note.option for note in plan.assumptions}
+    both_given = not open_ones & {"max_num_seqs", "max_num_batched_tokens"}
+    if both_given and serving.max_num_seqs > serving.max_num_batched_tokens:
+        # config/scheduler.py; a note only: what such a pool holds may be asked all the same
+        why = f"vLLM refuses to start with more than --max-num-batched-tokens ({serving.max_num_batched_tokens})"
+        notes = (*notes, Assumption("max_num_seqs", serving.max_num_seqs, why))
     if card is not None and card.is_exact and not (card.low % 10**9 and card.low % GIB):
         why = "a card's nominal size; give the total that vLLM or nvidia-smi shows"
         notes = (*notes, Assumption("gpu_memory", int(card.low), why))

@@ -265,6 +265,7 @@ def _split_tokens(question: Question) -> Change | None:
 _Builder = Callable[[Question], Change | None]
 _FOR_LENGTH: tuple[_Builder, ...] = (load_changes.shorter,)
 _FOR_WORKLOAD: tuple[_Builder, ...] = (
+    load_changes.shorter_to_start,
     load_changes.prefix_caching,
     load_changes.more_sequences,
     load_changes.shared_prefix,

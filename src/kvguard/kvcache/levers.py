@@ -184,6 +184,12 @@ def _refused(layout: Layout, kv_cache_bytes: float) -> bool:
     return check_fit(layout, [max(0, int(kv_cache_bytes))] * len(layout.stages), None) is not None
 
 
+def refused(facts: Facts) -> bool:
+    """Whether a start of these facts may be refused for its memory; not where the model is not known."""
+    layout = layout_of(facts)
+    return layout is not None and facts.kv_cache_bytes is not None and _refused(layout, facts.kv_cache_bytes.low)
+
+
 def layout_of(facts: Facts) -> Layout | None:
     """The layout of these facts; None where the model is not known, or vLLM refuses the combination."""
     return None if facts.read is None or facts.options is None else _layout(facts.read, facts.options)

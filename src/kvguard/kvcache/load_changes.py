@@ -12,6 +12,7 @@ from kvguard.kvcache.levers import (
     Question,
     direction,
     layout_of,
+    refused,
     with_options,
 )
 from kvguard.kvcache.workload import Workload
@@ -45,6 +46,22 @@ def shorter(question: Question) -> Change | None:
     return Change("--max-model-len", str(best), price, cost, lambda facts: _at_length(facts, best), remark=remark)
 
 
+def shorter_to_start(question: Question) -> Change | None:
+    """The longest max_model_len with which a start begins that is refused now: till then no load is served."""
+    load, longest = question.facts.workload, question.facts.max_model_len
+    if load is None or longest is None or not any(map(refused, question.readings)):
+        return None
+
+    def starts(length: int) -> bool:
+        return not any(refused(_at_length(facts, length)) for facts in question.readings)
+
+    best = largest(starts, longest)
+    if best < load.request_tokens:
+        return None
+    # nobody has asked for longer ones than the load's
+    return Change("--max-model-len", str(best), "longer requests are refused", 1, lambda facts: _at_length(facts, best))
+
+
 def _at_length(facts: Facts, length: int) -> Facts:
     changed = with_options(replace(facts, max_model_len=length), max_model_len=length, auto_max_model_len=False)
     if facts.concurrency is None or facts.max_model_len is None or facts.read is not None:
@@ -57,7 +74,7 @@ def _at_length(facts: Facts, length: int) -> Facts:
 def fewer_tokens(question: Question) -> Change | None:
     """The longest request of which the target's number fits."""
     load = question.facts.workload
-    if load is None:
+    if load is None or all(map(refused, question.readings)):
         return None
     price = "shorter prompts or answers"
     remark = "retrieve less, cap max_tokens, or refuse long inputs in front of vLLM"

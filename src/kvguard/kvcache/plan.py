@@ -16,6 +16,8 @@ from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
 _NO_CEILING = 1 << 24
+BEYOND_THE_MODEL = "invalid_config"
+"""The refusal of a length that the model's config does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ class Plan:
             return True
         return False if self.high.refusal is not None else None
 
+    @property
+    def beyond_the_model(self) -> bool:
+        """Whether vLLM refuses the length before it looks at any memory: it is more than the model's own."""
+        return self.low is not None and self.low.refusal is not None and self.low.refusal.kind == BEYOND_THE_MODEL
+
 
 def make_plan(
     model: ModelLayers,
@@ -95,7 +102,7 @@ def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -
     blocks, stage = pool_blocks(layout, available)
     if pool.override is not None and not _loses_override(layout.serving):
         blocks = pool.override
-    ceiling = max(layout.model.context.longest or _NO_CEILING, layout.serving.max_model_len)
+    ceiling = layout.model.context.longest or max(_NO_CEILING, layout.serving.max_model_len)
     return End(
         pool=describe_pool(layout, blocks),
         limiting_stage=stage,
@@ -115,7 +122,7 @@ def _refusal(layout: Layout, available: Sequence[int], override: int | None) -> 
     asked, derived = layout.serving.max_model_len, layout.model.context.longest
     if asked is not None and derived is not None and asked > derived:
         printed = f"User-specified max_model_len ({asked}) is greater than the derived max_model_len"
-        return Refusal("invalid_config", None, None, None, derived, printed)
+        return Refusal(BEYOND_THE_MODEL, None, None, None, derived, printed)
     return check_fit(layout, available, override)
 
 

@@ -8,7 +8,7 @@ from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Lever
-from kvguard.kvcache.plan import End, Plan
+from kvguard.kvcache.plan import BEYOND_THE_MODEL, End, Plan
 from kvguard.kvcache.pool import blocks_per_request
 from kvguard.kvcache.requests import startup_blocks
 from kvguard.kvcache.workload import request_blocks
@@ -100,7 +100,7 @@ def _capacity(plan: Plan) -> Json | None:
     if plan.low is None or plan.high is None:
         return None
     length, engines = plan.layout.serving.max_model_len, plan.layout.serving.dp
-    refused_for_memory = plan.high.refusal is not None and plan.high.refusal.kind != "invalid_config"
+    refused_for_memory = plan.high.refusal is not None and plan.high.refusal.kind != BEYOND_THE_MODEL
     silent = refused_for_memory and plan.layout.serving.engine == "v1"
     return {
         "gpu_blocks": _ends(plan, lambda end: end.pool.blocks),

@@ -12,7 +12,7 @@ from kvguard.kvcache.plan import End, Plan
 from kvguard.kvcache.spelling import AND, spelt
 from kvguard.kvcache.workload import request_blocks
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
-from kvguard.units import Interval, format_bytes
+from kvguard.units import Interval, format_bytes, format_quantity
 
 _KINDS = {
     "full_attention": "full attention",
@@ -128,7 +128,8 @@ def _group(bucket: Bucket) -> list[Cell]:
 
 def _capacity(plan: Plan, low: End, high: End, page: Terminal) -> list[str]:
     serving = plan.layout.serving
-    rows = [("blocks", _span(low, high, lambda end: end.pool.blocks), "of which one is vLLM's null block")]
+    null = "of which one is vLLM's null block" if serving.engine == "v1" else ""
+    rows = [("blocks", _span(low, high, lambda end: end.pool.blocks), null)]
     rows.append(("tokens", _span(low, high, lambda end: end.pool.tokens), "as this release prints them"))
     if low.pool.concurrency is not None:
         figure = _span(low, high, lambda end: end.pool.concurrency or 0.0, "{:.2f}x")
@@ -152,7 +153,8 @@ def _workload(plan: Plan) -> list[str]:
         return []
     need = request_blocks(plan.layout, load)
     shared = f" and {need.shared:,} shared once" if need.shared else ""
-    lines = [f"A request of {load.request_tokens:,} tokens holds {need.each:,} blocks{shared}"]
+    request, blocks = format_quantity(load.request_tokens, "tokens"), format_quantity(need.each, "blocks")
+    lines = [f"A request of {request} holds {blocks}{shared}"]
     if plan.low is None or plan.high is None or plan.low.service is None or plan.high.service is None:
         return lines
     low, high = plan.low.service, plan.high.service
