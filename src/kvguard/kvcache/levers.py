@@ -138,19 +138,19 @@ class Question:
         return weigh(after, self.target, _with_bytes(factor, facts.kv_cache_bytes, after.kv_cache_bytes))
 
 
-def weigh(facts: Facts, target: Target, factor: Interval = UNCHANGED) -> Interval | None:
+def weigh(facts: Facts, target: Target, factor: Interval | None = UNCHANGED) -> Interval | None:
     """The target's figure under these facts; None where they do not say.
 
     Args:
         facts: what is known.
         target: which figure.
-        factor: what a change does to capacity where no layout can be computed.
+        factor: what a change does to capacity where no layout can be computed; None where that is not known.
     """
     if target.of_bytes:
         return facts.kv_cache_bytes
     if facts.read is not None and facts.options is not None and facts.kv_cache_bytes is not None:
         return _weigh_exactly(facts, target)
-    if facts.concurrency is None or facts.max_model_len is None:
+    if facts.concurrency is None or facts.max_model_len is None or factor is None:
         return None
     at_length = Interval(facts.concurrency.low * factor.low, facts.concurrency.high * factor.high)
     return _weigh_workload_by_log(facts, at_length, factor) if target.of_workload else at_length
@@ -301,10 +301,12 @@ def _lever(question: Question, change: Change) -> Lever:
     return Lever(change.flag, change.value, gives, change.price, meets, change.cost, change.remark)
 
 
-def _with_bytes(factor: Interval, before: Interval | None, after: Interval | None) -> Interval:
-    """The factor of a change that also gave the cache more bytes."""
-    if before is None or after is None or before.low <= 0 or before == after:
+def _with_bytes(factor: Interval, before: Interval | None, after: Interval | None) -> Interval | None:
+    """The factor of a change that also gave the cache more bytes; None where it had none that they could multiply."""
+    if before is None or after is None or before == after:
         return factor
+    if before.low <= 0:
+        return None
     ends = factor.low * after.low / before.low, factor.high * after.high / before.high
     return Interval(min(ends), max(ends))
 

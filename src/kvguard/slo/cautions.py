@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from kvguard.slo.objectives import Severity, Slo
+from kvguard.slo.refusal import no_room
 from kvguard.slo.verdict import JudgedWarning
 from kvguard.startup.report import Phase, Start, StartWarning
 from kvguard.units import format_count
@@ -23,8 +24,18 @@ def _of_the_course(start: Start) -> Iterator[StartWarning]:
         yield StartWarning(
             "start-not-finished", "the capacity is reported, the server is not ready yet", start.last_place
         )
-    printed = start.capacity.weakest.max_concurrency
-    if printed is not None and printed < 1 and start.phase is not Phase.FAILED:
+    yield from _of_the_pool(start)
+
+
+def _of_the_pool(start: Start) -> Iterator[StartWarning]:
+    """A pool that no request of the context fits into, or that there is no memory for."""
+    without = no_room(start)
+    if without is not None:
+        yield without
+        return
+    printed, blocks = start.capacity.weakest.max_concurrency, start.capacity.weakest.gpu_blocks
+    # a model without attention has no pool, and vLLM prints 0 blocks and 0.00x of it (V0)
+    if printed is not None and printed < 1 and blocks != 0 and start.phase is not Phase.FAILED:
         length = start.capacity.weakest.max_model_len
         request = "a request of max_model_len" if length is None else f"a request of {format_count(length)} tokens"
         message = f"{request} never fits into the pool ({format_count(printed)}x) and would wait for ever"
@@ -49,4 +60,9 @@ def _severity(code: str, start: Start, slo: Slo) -> Severity:
         served = start.capacity.weakest.max_model_len or start.max_model_len
         if served is not None and slo.target("expect_max_model_len") == served:
             return Severity.NOTE
+    # and so is a pool for less than one request of max_model_len
+    if code == "context-exceeds-pool" and code not in slo.severities:
+        asked = slo.target("min_concurrency")
+        if asked is not None and float(asked) < 1:
+            return Severity.WARN
     return slo.severity(code)

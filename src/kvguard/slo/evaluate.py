@@ -162,9 +162,13 @@ def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable
         from kvguard.slo.levers import levers_of_failure
 
         return levers_of_failure(start, context.slo)
+    failing = {warning.code for warning in warnings if warning.severity is Severity.FAIL}
+    if start is not None and "no-kv-cache-memory" in failing:
+        from kvguard.slo.levers import levers_of_no_room
+
+        return levers_of_no_room(start)
     found = next((check.levers for check in checks if check.levers and check.severity is Severity.FAIL), ())
-    too_long = any(w.code == "request-exceeds-pool" and w.severity is Severity.FAIL for w in warnings)
-    if not found and too_long and start is not None and context.pools is not None:
+    if not found and "request-exceeds-pool" in failing and start is not None and context.pools is not None:
         from kvguard.slo.levers import levers_of_workload
 
         found = levers_of_workload(1.0, start, context.pools)
@@ -189,7 +193,7 @@ def _observe(objective: Objective, context: _Context) -> Observation:
         observation = _of_regression(key, context.difference)
     else:
         observation = observe_startup(key, start, objective.target)
-    return observation if gap is None else replace(observation, missing=gap, value=None, interval=None)
+    return observation if gap is None else replace(observation, missing=gap, value=None, interval=None, place=None)
 
 
 def _of_regression(key: str, found: "Difference | None") -> Observation:
@@ -261,7 +265,9 @@ def _reasons(
         if warning.severity is Severity.FAIL:
             yield Reason(warning.code, warning.message, warning.place, WARNING_REMEDIES.get(warning.code))
     if capacity_unknown(report) and ended is None:
-        yield unknown_reason(report)
+        unknown = unknown_reason(report)
+        if not any(warning.code == unknown.code and warning.severity is Severity.FAIL for warning in warnings):
+            yield unknown
     yield from _of_checks(checks, Outcome.UNKNOWN)
 
 

@@ -19,7 +19,7 @@ def exact_concurrency(capacity: Capacity, block_size: int | None, hybrid: bool) 
     if capacity.max_concurrency is None:
         return None
     rounding = capacity.rounding.get("max_concurrency", 0.0)
-    by_digits = Interval(capacity.max_concurrency - rounding, capacity.max_concurrency + rounding)
+    by_digits = Interval(max(capacity.max_concurrency - rounding, 0.0), capacity.max_concurrency + rounding)
     by_tokens = _by_tokens(capacity, block_size, hybrid)
     return by_digits if by_tokens is None else _common(by_digits, by_tokens) or by_digits
 

@@ -50,6 +50,8 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
         return shortlist(_for_sequences(start, failure.requested_max_num_seqs, failure.mamba_blocks), _PAGE_REFUSED)
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and not is_of_context(failure):
         return ()
+    if failure.kind is FailureKind.NO_KV_MEMORY:
+        return levers_of_no_room(start)
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
@@ -59,6 +61,13 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
     told = _told(start, ordered, wanted, lambda lever: _of_length(lever, readings[0].max_model_len))
     return shortlist(told, _PAGE_REFUSED)
+
+
+def levers_of_no_room(start: Start) -> tuple[Lever, ...]:
+    """What leaves a cache without any memory some: how much a request of the context needs, the log cannot tell."""
+    readings = readings_of(start, None, None)
+    found = [lever for lever in _suggested(readings, Target(1.0)) if _leaves_bytes(lever)]
+    return shortlist(_told(start, found, 1.0, lambda lever: "requests"), _PAGE_REFUSED)
 
 
 def _for_sequences(start: Start, asked: int, there: int) -> tuple[Lever, ...]:
@@ -169,7 +178,11 @@ def _in_bytes(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -
 def _of_bytes(readings: tuple[Facts, ...], wanted: float) -> list[arithmetic.Lever]:
     """Levers that leave the cache of a rank more memory."""
     found = _suggested(readings, Target(wanted, of_bytes=True))
-    return [lever for lever in found if all(flag in _ONLY_BYTES for flag in lever.flag.split(AND))]
+    return [lever for lever in found if _leaves_bytes(lever)]
+
+
+def _leaves_bytes(lever: arithmetic.Lever) -> bool:
+    return all(flag in _ONLY_BYTES for flag in lever.flag.split(AND))
 
 
 def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -> tuple[Lever, ...]:

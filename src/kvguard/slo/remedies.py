@@ -5,7 +5,7 @@ from math import floor
 from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported, early_end
-from kvguard.slo.refusal import is_of_context
+from kvguard.slo.refusal import is_of_context, no_room
 from kvguard.slo.verdict import CheckResult, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count
@@ -172,6 +172,13 @@ def _unfinished(report: CapacityReport) -> Reason | None:
     return Reason("capacity-not-reported", gap, start.last_place, remedy)
 
 
+def _without_room(report: CapacityReport) -> Reason | None:
+    warning = None if report.start is None else no_room(report.start)
+    if warning is None:
+        return None
+    return Reason(warning.code, warning.message, warning.place, _FAILURE_REMEDIES[FailureKind.NO_KV_MEMORY])
+
+
 def _unread(report: CapacityReport) -> Reason | None:
     if not report.unrecognized:
         return None
@@ -198,6 +205,7 @@ def _hidden(report: CapacityReport) -> Reason:
 _CAUSES: tuple[Callable[[CapacityReport], Reason | None], ...] = (
     ended_reason,
     _nothing_known,
+    _without_room,
     _unfinished,
     _unread,
     _hidden,
@@ -240,12 +248,16 @@ def missed_remedy(check: CheckResult) -> str | None:
 
 WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
     {
+        "no-kv-cache-memory": _FAILURE_REMEDIES[FailureKind.NO_KV_MEMORY],
         "context-auto-reduced": (
             "give the KV cache more memory, or accept the shorter context: objectives.expect_max_model_len with the "
             "length served, or warnings: {context-auto-reduced: ignore}"
         ),
         "request-exceeds-pool": "shorten the request, or enlarge the pool: see the levers",
-        "context-exceeds-pool": "lower --max-model-len to what fits, so that vLLM refuses what it cannot run",
+        "context-exceeds-pool": (
+            "lower --max-model-len to what fits, so that vLLM refuses what it cannot run; or, where nobody sends such "
+            "requests, warnings: {context-exceeds-pool: warn}"
+        ),
         "request-exceeds-context": "raise --max-model-len, or shorten the request",
         "model-config-not-used": "give the config.json of the model that is served",
         "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
