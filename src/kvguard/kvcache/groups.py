@@ -148,10 +148,19 @@ def _kept_in_full(placed: Sequence[Placed], release: Release) -> Sequence[Placed
     def promote(spec: CacheSpec) -> CacheSpec:
         if spec.family == "full" or spec.window is None:
             return spec
-        same = spec.resized(block) if release >= releases.FULL_FALLBACK else spec
+        same = spec.resized(block) if release >= releases.FULL_FALLBACK else _with_values_as_keys(spec, release)
         return replace(same, kind="full_attention", window=None, family="full", splits_tokens=True)
 
     return [(layer, promote(spec)) for layer, spec in placed]
+
+
+def _with_values_as_keys(spec: CacheSpec, release: Release) -> CacheSpec:
+    """0.20 alone counted values of their own size in sliding layers and forgot it where they keep every token."""
+    _, size, size_v, _ = spec.shape
+    if not releases.V_HEAD_SIZE_COUNTED_IN_WINDOWS <= release < releases.V_HEAD_SIZE_KEPT or size == size_v:
+        return spec
+    page = spec.page_bytes * 2 * int(size) // (int(size) + int(size_v))
+    return replace(spec, page_bytes=page, raw_bytes=page, shape=(spec.shape[0], size, size, spec.shape[3]))
 
 
 def _unify_pages(placed: Sequence[Placed], release: Release) -> Sequence[Placed]:

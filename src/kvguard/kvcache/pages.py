@@ -75,7 +75,16 @@ def _latent_bytes(layer: Attention, serving: Serving) -> int:
         return packed
     dtype = kv_dtype(serving.kv_cache_dtype, serving.dtype, serving.release)
     twice = serving.engine == "v1" and serving.release < releases.MLA_COUNTED_ONCE_IN_V1
-    return layer.head_size * dtype.numerator // dtype.denominator * (2 if twice else 1)
+    size = _aligned(layer.head_size, serving) if serving.engine == "v0" else layer.head_size
+    return size * dtype.numerator // dtype.denominator * (2 if twice else 1)
+
+
+def _aligned(size: int, serving: Serving) -> int:
+    """0.7.2 and 0.7.3 round a latent up to 256 bytes of the model's dtype (worker/cache_engine.py, on CUDA)."""
+    if not releases.LATENTS_ALIGNED_IN_V0 <= serving.release < releases.LATENTS_NOT_ALIGNED_IN_V0:
+        return size
+    step = 256 // torch_bytes(serving.dtype, "the model's dtype")
+    return ceil(size, step) * step
 
 
 def state_bytes(layer: State, serving: Serving) -> int:

@@ -42,6 +42,9 @@ V1_BY_DEFAULT = Release(0, 8, 0)
 V1_EXISTS = Release(0, 7, 0)
 DEVICE_IN_SMALL_LETTERS = Release(0, 7, 3)  # executor_base.py: "# cuda blocks"
 V0_GONE = Release(0, 11, 0)
+LATENTS_ALIGNED_IN_V0 = Release(0, 7, 2)
+LATENTS_NOT_ALIGNED_IN_V0 = Release(0, 8, 0)
+REMAINDER_BEFORE_THE_LAST = Release(0, 8, 0)
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)  # V1 counted the latent twice up to 0.7.3 (vllm#14462)
 FLOAT32_BECOMES_BFLOAT16 = Release(0, 9, 0)  # config.py _resolve_auto_dtype: the card's preferred dtype
 KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token
@@ -75,6 +78,7 @@ BLOCK_SIZE_ALIGNS = Release(0, 20, 0)  # platforms/interface.py: alignment = max
 GRAPHS_TAKEN_OFF = Release(0, 20, 0)
 TOKENS_FROM_CONCURRENCY = Release(0, 20, 1)
 OVERRIDE_IN_FIT = Release(0, 20, 1)
+V_HEAD_SIZE_KEPT = Release(0, 21, 0)  # unify_hybrid_kv_cache_specs: a promoted layer keeps its values' size
 REFUSAL_REWORDED = Release(0, 22, 0)
 ALL_MODE_COUNTS_SPECULATION = Release(0, 22, 0)
 PAGES_PADDED = Release(0, 24, 0)

@@ -76,7 +76,7 @@ def layer_ranges(decoder_layers: int, serving: Serving) -> tuple[range, ...]:
     """
     if serving.pp > decoder_layers:
         raise ConfigError(f"--pipeline-parallel-size {serving.pp}: more stages than the model has layers")
-    counts = serving.pp_layer_partition or _even(decoder_layers, serving.pp)
+    counts = serving.pp_layer_partition or _even(decoder_layers, serving)
     if len(counts) != serving.pp or sum(counts) != decoder_layers:
         raise ConfigError(
             f"--pp-layer-partition {','.join(map(str, counts))}: {serving.pp} numbers that add up to "
@@ -86,9 +86,15 @@ def layer_ranges(decoder_layers: int, serving: Serving) -> tuple[range, ...]:
     return tuple(range(start, start + count) for start, count in zip(starts, counts, strict=True))
 
 
-def _even(decoder_layers: int, stages: int) -> tuple[int, ...]:
-    """distributed/utils.py get_pp_indices: a remainder goes to the stages before the last, from behind."""
-    counts = [decoder_layers // stages] * stages
-    for i in range(2, decoder_layers % stages + 2):
+def _even(decoder_layers: int, serving: Serving) -> tuple[int, ...]:
+    """distributed/utils.py get_pp_indices: a remainder goes to the stages before the last, from behind; at first all of
+    it went to the last.
+    """
+    counts = [decoder_layers // serving.pp] * serving.pp
+    remainder = decoder_layers % serving.pp
+    if serving.release < releases.REMAINDER_BEFORE_THE_LAST:
+        counts[-1] += remainder
+        return tuple(counts)
+    for i in range(2, remainder + 2):
         counts[-i] += 1
     return tuple(counts)
