@@ -161,7 +161,7 @@ class KvCacheMemory(Event):
 
     kv_cache_bytes: Printed
     basis: str = "profiled"
-    """`profiled`, or `declared` where an option fixed it and nothing was measured."""
+    """`profiled`, or nothing was measured: `declared` where an option fixed it, `default` where the platform will."""
     supersedes: bool = False
     """Whether it replaces what the same rank printed before (memory taken away afterwards)."""
 
@@ -348,9 +348,10 @@ class LineUnrecognized(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpoke(Event):
-    """A process with a pid printed a line that tells nothing else; only asked for while a boundary is in doubt."""
+    """A process printed a line, whatever else that tells; only asked for while it is in doubt who serves."""
 
     answers: bool = False  # the line is of a request that it has answered: no process that only starts has any
+    of_server: bool = False  # its record is one that only an API server prints
 
 
 # --- at run time ------------------------------------------------------------------------------------------------------

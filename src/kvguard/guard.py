@@ -45,7 +45,7 @@ class Guard:
     ) -> None:
         self._slo = slo or Slo()
         self._source = source
-        self._parser = StartupLogParser(formats)
+        self._parser = StartupLogParser(formats, asks_who_serves=True)
         self._folds: dict[str | None, StartupFold] = {}
         self._witness = witness
         self._now: float | None = None
@@ -81,7 +81,7 @@ class Guard:
         self._parser.boundary()
         for container, fold in self._folds.items():
             fold.boundary(certain)
-            self._parser.follow(container, fold.serving, fold.doubtful)
+            self._parser.follow(container, fold.serving, fold.doubtful, fold.asks_who_serves)
         self._changed(now)
 
     def tick(self, now: float) -> None:
@@ -123,7 +123,7 @@ class Guard:
             fold = self._fold(self._folds, container)
             fold.apply(event, now)
             # lines are parsed one by one as the events are asked for: the parser knows at once that users can write
-            self._parser.follow(container, fold.serving, fold.doubtful)
+            self._parser.follow(container, fold.serving, fold.doubtful, fold.asks_who_serves)
         self._changed(now)
 
     def _told(self) -> list[StartupFold]:

@@ -11,7 +11,7 @@ from itertools import islice, repeat
 import pytest
 
 from kvguard.cli.exit_status import MET, MISSED, UNKNOWN
-from kvguard.lines.reader import MAX_PARTS
+from kvguard.lines.parts import MAX_PARTS
 from tests.serve.process import ENVIRON
 
 MEMORY_MIB = 80

@@ -235,14 +235,14 @@ def test_workers_that_name_no_rank_are_one_start_s():
     assert outline(text) == (1, Phase.ALLOCATED, 9.89)
 
 
-def test_the_blocks_are_counted_after_the_engine_alone_was_ready():
+def test_the_blocks_are_counted_after_the_engine_alone_was_ready_and_show_that_a_server_is_to_come():
     counted = (
         "(APIServer pid=1) INFO 12-08 10:15:42 [loggers.py:147] Engine 000: vllm cache_config_info with initialization "
         "after num_gpu_blocks is: {blocks}\n"
     )
     start = start_of(log(SIZED) + counted.format(blocks=27500) + counted.format(blocks=99999))
 
-    assert start.phase is Phase.READY
+    assert start.phase is Phase.ALLOCATED
     assert start.capacity.weakest.gpu_blocks == 27500
 
 

@@ -2,18 +2,39 @@
 
 from kvguard.lines.patterns import compiled
 
-_NOTE = r"(?P<message>\S.{7,}?)(?: {1,40}(?:\([^()]*+\)|(?:<[-=~]{1,40}+|←|⟵|⬅)(?!\S*+>).*+)| {2,40}# .*+)"
+_NOTE = (
+    r"(?P<message>\S.{7,}?)"
+    r"(?: {1,40}(?:\([^()]*+\)|（[^（）]*+）|(?:<[-=~]{1,40}+|←|⟵|⬅)(?!\S*+>).*+)| {2,40}# .*+)"
+)
 _QUOTED = r"`?(?P<message>[^`]{8,})` {0,3}[:：=—–→-].*+"
+
+_BOLD = "**"
+"""Stands around a figure in Markdown."""
+
+_TRACEBACK = ", Traceback (most recent call last):"
+"""What a worker of V0's multiprocessing says behind its exception, in the same record."""
+SHORTEST = 8
+"""Characters of a message that may be quoted."""
+
+
+def quoted(sentence: str) -> list[str]:
+    """The texts that backticks divide a sentence into: each may be a message, if it has any."""
+    parts = [part.strip() for part in sentence.split("`")]
+    return [part for part in parts if len(part) >= SHORTEST] if len(parts) > 1 else []
 
 
 def readings(message: str) -> tuple[str, ...]:
     """Other texts that the message may stand for, each to be matched whole as the message is.
 
-    Blanks that align a column become one; of a quotation (`…`: what it means) and of a message with a note behind it
-    (an arrow, or something in brackets) only the message is left.
+    Blanks that align a column become one, bold figures plain; of a quotation (`…`: what it means) and of a message with
+    a note behind it (an arrow, or something in brackets) only the message is left.
     """
     texts = [" ".join(message.split())] if "  " in message else []
-    for form, signs in ((_QUOTED, "`"), (_NOTE, "(<←⟵⬅#")):
+    if _BOLD in message:
+        texts.append(message.replace(_BOLD, ""))
+    if message.endswith(_TRACEBACK):
+        texts.append(message.removesuffix(_TRACEBACK))
+    for form, signs in ((_QUOTED, "`"), (_NOTE, "(（<←⟵⬅#")):
         if not any(sign in message for sign in signs):
             continue
         match = compiled(form).fullmatch(message.strip())

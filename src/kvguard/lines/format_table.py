@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kvguard import events
 from kvguard.events import Event, Origin
-from kvguard.lines.line_format import LineFormat, describes, match, match_cut, may_continue
+from kvguard.lines.line_format import LineFormat, describes, match, match_cut, match_quoted, may_continue
 from kvguard.lines.openings import is_closed, may_open, openings
 from kvguard.slotted import fields, replace
 
@@ -14,6 +14,7 @@ LEAST_BEGINNING = 12
 """Characters of a format's literal that a text must end with to be taken for its beginning."""
 _WHAT_MAY_FOLLOW = (" ", ",", ".", "0", "x", "(")
 """How the rest of a cut message can begin: the next clause, or the other half of a figure or a word."""
+_COURSE = {events.ProcessStarted, events.ServerListening, events.ServerReady, events.ShutdownBegan}
 _TURNING = (
     events.ServerAnnounced,
     events.ArgumentsGiven,
@@ -51,6 +52,11 @@ class FormatTable:
             [row for row in self.rows if row.amends or any(issubclass(kind, _TURNING) for kind in row.emits)]
         )
 
+    @functools.cached_property
+    def of_http_server(self) -> "FormatTable":
+        """The rows that tell the course of a server and no figure."""
+        return FormatTable([row for row in self.rows if row.emits and set(row.emits) <= _COURSE])
+
     def known(self, text: str) -> list[LineFormat]:
         """The rows whose literal the text holds, and whose messages can begin like it."""
         return [row for literal, row in self._by_literal if literal in text and may_open(row.pattern, text)]
@@ -64,9 +70,10 @@ class FormatTable:
         return None
 
     def tell_cut(self, text: str, origin: Origin) -> list[Event] | None:
-        """What is told by a message that nothing continues, though its row describes more."""
+        """What is told by a message that nothing continues, though its row describes more, or less."""
         for row in self.known(text):
-            if found := match_cut(row, text, replace(origin, text=text)):
+            whole = replace(origin, text=text)
+            if found := match_cut(row, text, whole) or match_quoted(row, text, whole):
                 return found
         return None
 

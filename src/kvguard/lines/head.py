@@ -17,6 +17,8 @@ from kvguard.lines.tags import speaker
 MAX_DEPTH = 16
 """Prefixes around one message: docker compose in a CI's log of a Ray worker's nested actors needs nine."""
 
+HTTP_SERVER = "INFO:     "
+"""What uvicorn's handler puts before a message; forks of vLLM have taken it over for all of theirs."""
 _ANSI = (
     r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]"
     r"|\x1b[\]_PX^][^\x07\x1b]*+(?:\x07|\x1b\\)?+"
@@ -66,6 +68,8 @@ class Head(NamedTuple):
     repeated: int = 1
     of_vllm: bool = False
     """A record's prefix, or a process tag, as only vLLM prints them."""
+    of_http_server: bool = False
+    """uvicorn's own handler, which pads its level: no line of vLLM's comes from it."""
     json: bool = False
     """The message stood in a JSON object."""
     others: tuple[str, ...] = ()
@@ -98,16 +102,18 @@ def envelope(text: str) -> Head:
     return head
 
 
-def strip(text: str, around: Head | None = None) -> Head:
+def strip(text: str, around: Head | None = None, relayed: bool = True) -> Head:
     """Take everything off that stands before the message.
 
     Args:
         text: one record.
         around: what its envelope, or the record that it stands in, has told already.
+        relayed: whether an API server's tag may stand before another process's, as a wrapper puts it that has started
+            the server. While users can write it is they who have written the inner one.
     """
     head = Head(text) if around is None else around._replace(message=text, partial=False)
     for _ in range(MAX_DEPTH):
-        step = _from_json(head) or _without_prefix(head, outer_only=False)
+        step = _from_json(head) or _without_prefix(head, outer_only=False, relayed=relayed)
         if step is None:
             break
         head, final = step
@@ -167,7 +173,7 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
     return inner, False
 
 
-def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
+def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tuple[Head, bool] | None:
     """The head with the next prefix taken off, and whether the message follows at once."""
     text = head.message.lstrip(" ")
     for prefix in _beginning_with(text[0]) if text else ():
@@ -178,7 +184,7 @@ def _without_prefix(head: Head, outer_only: bool) -> tuple[Head, bool] | None:
             continue
         if outer_only and not prefix.outer:
             return None  # a logger's own prefix begins here: what follows belongs to the record
-        if _is_quoted(head, match.groupdict()):
+        if _is_quoted(head, match.groupdict(), relayed):
             return None
         return _taken(head, prefix, match, text[match.end() :]), prefix.final
     return None
@@ -204,7 +210,7 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
     if "stamp" in groups:
         changes["outer_stamp" if prefix.outer else "stamp"] = stamps.seconds(groups["stamp"])
     if "level" in groups:
-        changes["level"] = groups["level"].upper()
+        changes.update(level=groups["level"].upper(), of_http_server=match[0] == HTTP_SERVER)
     if "file" in groups:
         changes["file"] = groups["file"].rpartition("/")[2]
     if "partial" in groups:
@@ -238,12 +244,13 @@ def _tag_fields(head: Head, groups: Mapping[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _is_quoted(head: Head, groups: Mapping[str, str | None]) -> bool:
+def _is_quoted(head: Head, groups: Mapping[str, str | None], relayed: bool) -> bool:
     """Whether a process repeats another's tag: no server prints an engine's lines, only what its users have written."""
     tag, pid = groups.get("tag"), groups.get("pid")
     if tag is None or pid is None or head.pid is None:
         return False
     inner = speaker(tag).role
     if head.role is Role.API_SERVER:
-        return inner is not Role.OTHER and not tag.startswith("Ray")  # a driver carries the lines of Ray's workers
+        # a driver carries the lines of Ray's workers
+        return inner is not Role.OTHER and not tag.startswith("Ray") and not relayed
     return head.role in (Role.ENGINE, Role.WORKER) and inner in (Role.ENGINE, Role.API_SERVER) and head.pid != int(pid)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from kvguard.events import Event, Origin, Printed
+from kvguard.events import Event, FailureReported, Origin, Printed
 from kvguard.lines.patterns import compiled, could_become
 from kvguard.slotted import dataclass, field, fields, replace
 
@@ -26,6 +26,8 @@ PAIR = rf"\({NUMBER}, {NUMBER}\)"
 """Memory of a TPU chip: in use, limit."""
 SCALED = r"\d{1,15}+(?:\.\d{1,20}+)?+ (?:[KMGT]i)?+B"
 """A size in whichever binary unit fits, as the Gaudi workers print it."""
+
+_RAISED = r"[A-Za-z_][\w.]*+(?<=Error): "
 
 
 def up_to(word: str) -> str:
@@ -86,14 +88,30 @@ def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
 def match_cut(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     """What is left of a message of the row that was cut: what its `completion` closes, or its whole clauses.
 
-    Where only the full stop is missing, nothing is, unless a figure stands before it: that may be half of one.
+    Where only the full stop is missing, nothing is, unless a bare figure stands before it: that may be half of one.
     """
     if row.completion:
         return match(row, message + row.completion, origin)
-    if message[-1:].isalpha() and (whole := match(row, f"{message}.", origin)):
+    if (message[-1:].isalpha() or message.endswith(")")) and (whole := match(row, f"{message}.", origin)):
         return whole
     clauses = compiled(row.pattern).match(message)
     return match(row, clauses[0], origin) if clauses is not None and may_continue(row, message) else None
+
+
+def match_quoted(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
+    """What an exception tells that somebody has quoted: his own text stands behind its last full stop, or its mark."""
+    found = compiled(row.pattern).match(message) if FailureReported in row.emits else None
+    if found is None or compiled(_RAISED).match(message) is None:
+        return None
+    rest = message[found.end() :]
+    ends = rest.startswith("`") or (found[0].endswith(".") and rest.startswith(" "))
+    return match(row, found[0], origin) if ends else None
+
+
+def has_figure(event: Event) -> bool:
+    """Whether it holds a number of its own: words alone are quoted where nothing was printed."""
+    values = [getattr(event, item.name) for item in fields(event)]
+    return any(isinstance(value, Printed | int) and not isinstance(value, bool) for value in values)
 
 
 def describes(row: LineFormat, message: str) -> bool:

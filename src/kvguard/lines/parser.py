@@ -13,25 +13,31 @@ from kvguard.lines.formats import FORMATS
 from kvguard.lines.framing import LineFramer
 from kvguard.lines.head import Head, clean, envelope, strip
 from kvguard.lines.line_format import LineFormat
-from kvguard.lines.reader import RecordReader, Tally
+from kvguard.lines.long_records import TRACEBACK
+from kvguard.lines.parts import Tally
+from kvguard.lines.reader import RecordReader
 from kvguard.lines.skimming import CUT, MARK, Skimmer
-from kvguard.lines.wrapped import RAGGED, Width
+from kvguard.lines.wrapped import Width
 
 MAX_CONTAINERS = 64
 """Containers told apart in one log; further ones are left out."""
 
 LINE_END_MARKS = "⏎↵"
-BLANKS_AT_EDGE = 2
-"""Columns that a line cut at the right edge may lack: blanks there are lost, and a wide character does not fit."""
 PADDING = " │┃║¦|"
 """What fills a line to the right border of a box."""
 
 
 class StartupLogParser:
-    """Parse one log, fed as it comes."""
+    """Parse one log, fed as it comes.
 
-    def __init__(self, formats: tuple[LineFormat, ...] = FORMATS) -> None:
+    Args:
+        formats: the table.
+        asks_who_serves: whether to tell of records of an API server that tell nothing else, until `follow` ends it.
+    """
+
+    def __init__(self, formats: tuple[LineFormat, ...] = FORMATS, asks_who_serves: bool = False) -> None:
         self.tally = Tally()
+        self._asks_who_serves = asks_who_serves
         self.framer = LineFramer()
         """The byte and line counts."""
         self._table = FormatTable(formats)
@@ -40,6 +46,7 @@ class StartupLogParser:
         self._one_container = False
         self._skimmer = Skimmer()
         self._widest = 0
+        self._indentation: str | None = None
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order."""
@@ -72,18 +79,18 @@ class StartupLogParser:
         """What the last messages tell if nothing follows them: they are held back while their rest may come."""
         return [event for reader in self._readers.values() for event in reader.pending()]
 
-    def follow(self, container: str | None, serving: bool, doubtful: bool) -> None:
+    def follow(self, container: str | None, serving: bool, doubtful: bool, asks_who_serves: bool = False) -> None:
         """Whoever follows the start says how far it is: what may be believed, and what is asked for, turn on it."""
         reader = self._reader(container)
         if doubtful and not reader.doubtful:
             self._skimmer = Skimmer()  # the first line of each process must be read again: who speaks settles the doubt
-        reader.serving, reader.doubtful = serving, doubtful
+        reader.serving, reader.doubtful, reader.asks_who_serves = serving, doubtful, asks_who_serves
 
     def _may_skim(self) -> bool:
         """Whether lines may be passed over: one server writes the log, serves, and prints records of one known kind."""
         reader = self._readers.get(None)
         tally = self.tally
-        if reader is None or len(self._readers) > 1 or not reader.serving or reader.waits:
+        if reader is None or len(self._readers) > 1 or not reader.serving or reader.waits or reader.asks_who_serves:
             return False
         if tally.json_parts or (tally.json and (reader.doubtful or tally.parts)):
             return False  # what shows that a line must be read may stand in another part of it
@@ -103,21 +110,29 @@ class StartupLogParser:
         container = None
         pieces = self._pieces(text)
         # nothing need be asked of a message whose rest cannot come: another container's record says nothing of it
-        followed = len(self._readers) < 2 and records.is_seen(self.framer.ahead)
+        ahead = self.framer.ahead.removeprefix((self._indentation or "").encode())
+        followed = len(self._readers) < 2 and records.is_seen(ahead)
         for piece in pieces:
             if not piece or piece.isspace():
                 continue
-            shown = clean(piece)
+            shown = self._unindented(clean(piece))
             columns = len(shown.rstrip(PADDING)) - piece.count("\t")  # a tab is shown as two spaces
             self._widest = max(self._widest, columns)
             head = envelope(shown)
             container = head.container or container
-            short_by = max(self._widest, records.NARROWEST_TERMINAL) - columns
-            last = piece is pieces[-1]
-            width = Width(columns, short_by <= BLANKS_AT_EDGE, short_by <= RAGGED, followed=followed and last)
+            room = max(self._widest, records.NARROWEST_TERMINAL) - columns
+            width = Width(columns, room, followed=followed and piece is pieces[-1])
             yield from self._routed(number, head._replace(container=container), width)
             if self._reader(self._current).closes_line:
                 return
+
+    def _unindented(self, text: str) -> str:
+        """The line without the blanks that stand before the first record or traceback: a paste stands in as a whole."""
+        if self._indentation is None:
+            bare = text.lstrip(" ")
+            if TRACEBACK in bare or _is_record(envelope(bare)):
+                self._indentation = text[: len(text) - len(bare)]
+        return text.removeprefix(self._indentation) if self._indentation else text
 
     def _pieces(self, text: str) -> list[str]:
         """A physical line cut at its carriage returns, and at the marks that a viewer shows for lost line ends."""
@@ -158,6 +173,7 @@ class StartupLogParser:
         reader = self._readers.get(container)
         if reader is None:
             reader = self._readers[container] = RecordReader(self._table, self.tally)
+            reader.asks_who_serves = self._asks_who_serves
         return reader
 
 

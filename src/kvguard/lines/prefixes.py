@@ -89,9 +89,9 @@ PREFIXES: tuple[Prefix, ...] = (
         "vllm-record-old",
         _INITIALS,
         ("]",),
-        rf"{LEVEL} (?P<stamp>{SHORT}) (?P<file>[\w./-]++):\d++\](?: |$)",
+        rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?+{SHORT}) (?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
-        "vLLM 0.1.0 to 0.7.3",
+        "vLLM 0.1.0 to 0.7.3; NVIDIA NIM prints the year and milliseconds",
         final=True,
     ),
     _logger(
@@ -111,6 +111,15 @@ PREFIXES: tuple[Prefix, ...] = (
         Trust.RECORD,
         "the same where the bracket is left out as well",
         final=True,
+    ),
+    _logger(
+        "source-line",
+        _LOWER + "_",
+        (".py:",),
+        r"(?P<file>[a-z_]\w{0,80}+\.py):\d++(?:\]| ) *+(?=\S)",
+        Trust.RAW,
+        "a record of which notes and reports have left the source line alone",
+        ambiguous=True,
     ),
     _logger(
         "process-tag", "(", ("pid=",), TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"
@@ -165,6 +174,14 @@ PREFIXES: tuple[Prefix, ...] = (
         rf"{LEVEL}:(?P<file>[\w.]++):(?:\d++:)? ?",
         Trust.RECORD,
         "logging.basicConfig",
+    ),
+    _logger(
+        "python-basic-time",
+        _INITIALS,
+        (":",),
+        rf"{LEVEL}:(?P<stamp>{ISO}):(?:(?P<file>[a-z_][\w.]*+):)? ?",
+        Trust.RECORD,
+        "logging.basicConfig with a time (verl's servers)",
     ),
     _logger(
         "python-dashes",

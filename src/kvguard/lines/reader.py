@@ -23,15 +23,16 @@ from kvguard.events import (
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.head import Head, strip
+from kvguard.lines.line_format import has_figure
 from kvguard.lines.long_records import SEVERE, TRACEBACK, LongRecords
+from kvguard.lines.parts import CutLine, Tally
 from kvguard.lines.patterns import compiled
 from kvguard.lines.secrets import redact
-from kvguard.lines.user_text import prints_user_text
+from kvguard.lines.user_text import prints_user_text, shows_server
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Rest, Width
-from kvguard.slotted import dataclass
 
-MAX_PARTS = 2**18
-"""Characters joined from CRI or docker parts of one record."""
+GOES_ON = " \\"
+"""How a line ends that its author has broken as in a shell."""
 MAX_PROCESSES = 4096
 """Pids whose first line is remembered."""
 MAX_TORN_LINES = 4
@@ -45,28 +46,12 @@ _EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
 _ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
 _ACCESS = r'\S++ - "[A-Z]++ \S++ HTTP/[\d.]++" \d{3}(?: [A-Za-z -]++)?+'
 """uvicorn's line for a request that was answered."""
+_HANDLER = (
+    r' *+File "[^"]*?(?:/entrypoints/(?:\w++/)*+serving\w*+|/uvicorn/protocols/(?:\w++/)*+\w++)\.py", line \d++, '
+    r"in (?!__init__$)"
+)
+"""A frame of what handles requests: a server that has those is ready."""
 _NONE_OPEN = -1
-
-
-@dataclass(slots=True)
-class Tally:
-    """What readers of one log have counted together."""
-
-    matched: int = 0
-    unrecognized: int = 0
-    records: int = 0
-    unmarked: int = 0
-    """Records that do not show the source file's bracket."""
-    json: int = 0
-    """Those among them that a JSON object holds."""
-    cut: int = 0
-    """Parts of lines that were left out, because the line was long enough without."""
-    framed: int = 0
-    """Lines that the kubelet's runtime has framed: it may cut any that is still to come."""
-    parts: int = 0
-    """Parts of lines that it has cut."""
-    json_parts: int = 0
-    """Parts of lines that Docker has cut: nothing but the missing newline shows them."""
 
 
 class RecordReader:
@@ -75,20 +60,21 @@ class RecordReader:
     Attributes:
         serving: set by whoever follows the start: the server takes requests, so users can write into the log.
         doubtful: set likewise: tell of every process that speaks, for a boundary believed by the log's words alone.
+        asks_who_serves: set likewise: tell of the records that show an API server.
     """
 
     def __init__(self, table: FormatTable, tally: Tally) -> None:
         self.serving = False
         self.doubtful = False
+        self.asks_who_serves = False
         self._table = table
         self._tally = tally
-        self._parts: list[str] = []
-        self._parts_size = 0
+        self._cut_line = CutLine(tally)
         self._torn: list[tuple[int, str]] = []
         self._free_text = ""
         self._open: OpenMessage | None = None
         self._user_text = self._was_record = False
-        self._behind_vllm = False
+        self._behind_vllm = self._of_request = False
         self._traceback_of: int | None = _NONE_OPEN
         self._processes: dict[tuple[str | None, int], int] = {}
         self._last_unrecognized = ""
@@ -97,7 +83,7 @@ class RecordReader:
     @property
     def waits(self) -> bool:
         """Whether the next line may be the rest of one that was cut."""
-        return bool(self._parts or self._torn or self._open is not None)
+        return bool(self._cut_line.waits or self._torn or self._open is not None)
 
     @property
     def closes_line(self) -> bool:
@@ -124,8 +110,7 @@ class RecordReader:
 
     def forget(self) -> None:
         """Another process writes from here on: nothing of the old one is continued."""
-        self._parts.clear()
-        self._parts_size = 0
+        self._cut_line.forget()
         self._torn.clear()
         self._open = None
         self._user_text = False
@@ -141,7 +126,7 @@ class RecordReader:
             outer: the line without its envelope, and what that told.
             width: of the physical line.
         """
-        text = self._joined_parts(outer)
+        text = self._cut_line.joined(outer)
         if text is None:
             return
         if text is not outer.message:
@@ -154,7 +139,7 @@ class RecordReader:
         if len(pieces) > 1:
             around = around._replace(others=())
         for index, piece in enumerate(pieces, 1):
-            head = strip(piece, around)
+            head = strip(piece, around, relayed=not self.serving)
             if head.trust is Trust.RECORD and "]" not in piece:
                 self._tally.unmarked += 1
                 self._tally.json += head.json
@@ -170,29 +155,6 @@ class RecordReader:
     def _without_free_text(self, text: str) -> str:
         """While the server serves, only the very text that stood before the records of its start is taken off."""
         return records.without(self._free_text, text) if self._free_text else text
-
-    def _joined_parts(self, outer: Head) -> str | None:
-        """A record that the container runtime cut, once its last part is there; any other text as it is."""
-        self._tally.framed += outer.framed and not outer.json
-        if outer.partial:
-            self._tally.json_parts += outer.json
-            self._tally.parts += not outer.json
-            if self._parts_size < MAX_PARTS:
-                self._parts.append(self._part(outer))
-                self._parts_size += len(self._parts[-1]) + 1  # an empty part has its cost as well
-            else:
-                self._tally.cut += 1
-            return None
-        if not self._parts:
-            return outer.message
-        joined = "".join((*self._parts, self._part(outer)))
-        self._parts.clear()
-        self._parts_size = 0
-        return joined
-
-    def _part(self, outer: Head) -> str:
-        """The first part as it is; of a further one nothing is taken off: "90) = 71.24GiB" is no item of a list."""
-        return outer.message if outer.part is None or not self._parts else outer.part
 
     def _with_whole_prefix(self, number: int, text: str, others: tuple[str, ...]) -> list[tuple[int, str]]:
         """The lines that are ready to be read: one whose prefix is cut waits for the rest, on the next line.
@@ -228,6 +190,9 @@ class RecordReader:
             if own_record or answers:
                 yield from self._close()  # what was printed before is told before
                 yield ProcessSpoke(format="process", origin=origin, answers=answers)
+        elif self.asks_who_serves and own_record and shows_server(head):
+            yield from self._close()
+            yield ProcessSpoke(format="process", origin=origin, of_server=True)
         if self._user_text:
             yield from self._close()
             return
@@ -243,6 +208,8 @@ class RecordReader:
     def _message(self, message: str, head: Head, origin: Origin, width: Width) -> Iterator[Event]:
         if not message.strip() and head.trust is Trust.RAW:
             return  # a blank line between the lines of a message ends none, and is no rest of one
+        if not self.serving and message.endswith(GOES_ON):
+            message = message.removesuffix(GOES_ON)
         candidates = (message.strip(), *head.others)
         rest = Rest(candidates, message.startswith(" ") and not message.startswith("  "), width)
         if not self.serving:
@@ -253,12 +220,12 @@ class RecordReader:
         if cut is not None and is_rest and cut.extend(rest, self._lasting_table, whole=not cut.promising):
             return  # what is cut is not read by halves
         origin = self._in_traceback(origin)
-        events = self._table.tell(candidates, origin)
+        table = self._table.of_http_server if head.of_http_server else self._table
+        events = table.tell(candidates, origin)
         if events is None and continued is not None and continued.extend(rest, self._lasting_table):
             return
         yield from self._close()
-        if message.startswith(TRACEBACK) and not self.serving:
-            self._traceback_of = origin.pid
+        self._follow_traceback(message, origin)
         opened = self._opens(message, head, events is not None, width)
         if opened is not None:
             readings = (message.rstrip(),)
@@ -267,6 +234,15 @@ class RecordReader:
             yield from self._unmatched(message, origin)
         else:
             yield from self._counted(events)
+
+    def _follow_traceback(self, message: str, origin: Origin) -> None:
+        """Note where one begins, and whether a request's handler has raised it: then no start ends by it."""
+        if self.serving:
+            return
+        if message.startswith(TRACEBACK):
+            self._traceback_of, self._of_request = origin.pid, False
+        elif self._traceback_of == origin.pid and compiled(_HANDLER).match(message) is not None:
+            self._of_request = True
 
     def _may_be_rest(self, rest: Rest, cut: OpenMessage) -> bool:
         """Whether the line may be the rest of a cut one rather than a message of its own.
@@ -284,7 +260,7 @@ class RecordReader:
         if not (width.may_be_wrapped or (width.may_be_cut and not self.serving)):
             return None
         if not text:  # a line that its prefix fills
-            return True if head.trust is Trust.RECORD and width.near_edge and not self.serving else None
+            return True if head.trust is Trust.RECORD and not self.serving else None
         table = self._lasting_table
         if self.serving:
             return True if head.trust is Trust.RECORD and not matched and table.may_begin(text, True) else None
@@ -315,19 +291,22 @@ class RecordReader:
         return events
 
     def _continues(self, message: str, head: Head, width: Width) -> bool:
-        """Whether the line can be the rest of the open message: it brings no logger's prefix of its own."""
+        """Whether the line can be the rest of the open message: it brings no logger's prefix of its own.
+
+        What looks like a level may be the message's next word, if the message asks for more.
+        """
         return (
             self._open is not None
             and head.trust is not Trust.RECORD
-            and head.level is None
+            and (head.level is None or (bool(head.others) and self._open.asks_for_more))
             and head.pid in (None, self._open.origin.pid)
             and (width.fits or self._open.width.is_a_pages)
-            and not message.startswith(TRACEBACK)
+            and (not message.startswith(TRACEBACK) or self._open.asks_for_more)
         )
 
     def _unmatched(self, message: str, origin: Origin) -> Iterator[Event]:
-        cut = None if self.serving or self.doubtful else self._table.tell_cut(message, origin)
-        if cut is not None:
+        cut = None if self.serving or self.doubtful else self._told_in_part(message, origin)
+        if cut:
             yield from self._counted(cut)
             return
         if origin.trust is Trust.RECORD and not self.serving and _looks_like_capacity(message):
@@ -338,7 +317,16 @@ class RecordReader:
                 yield LineUnrecognized(format="unrecognized", origin=origin, text=text)
         if self._ends_traceback(message, origin):
             self._traceback_of = _NONE_OPEN
-            yield ExceptionRaised(format="exception", origin=origin, message=redact(message.strip()))
+            if not self._of_request:
+                yield ExceptionRaised(format="exception", origin=origin, message=redact(message.strip()))
+
+    def _told_in_part(self, message: str, origin: Origin) -> list[Event]:
+        """What is told by a message that was cut, or by those that a sentence of prose quotes: by figures alone."""
+        cut = self._table.tell_cut(message.strip(), origin)
+        if cut is not None or origin.trust is not Trust.RAW or origin.pid is not None:
+            return cut or []
+        quoted = (self._table.tell((text,), origin) or () for text in annotations.quoted(message))
+        return [event for told in quoted for event in told if has_figure(event)]
 
     def _in_traceback(self, origin: Origin) -> Origin:
         """A raw line inside a traceback is more than a print."""

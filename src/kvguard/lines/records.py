@@ -69,6 +69,8 @@ def split(text: str) -> tuple[str, tuple[str, ...]]:
     before = text[: starts[0]]
     if before.strip() and not pieces[0].startswith("("):
         pieces[0] = tags[0] + pieces[0]
+    if not before.strip():
+        return "", tuple(pieces)  # a paste that stands in
     free_text = before[tags.end() :]
     if compiled(_FREE_TEXT).fullmatch(free_text) is not None:
         return free_text, tuple(pieces)

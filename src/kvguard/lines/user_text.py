@@ -1,5 +1,10 @@
-"""Source files of vLLM that print what clients write: their records tell nothing, nor do the raw lines behind them."""
+"""Source files of vLLM that print what clients write: their records tell nothing, nor do the raw lines behind them.
 
+Some of them, and others that are loaded by an API server alone, show that there is one.
+"""
+
+from kvguard.events import Role
+from kvguard.lines.head import Head
 from kvguard.lines.patterns import compiled
 
 USER_TEXT_FILES = frozenset(
@@ -22,4 +27,16 @@ def prints_user_text(file: str | None) -> bool:
     """Whether records of that file repeat text of a client."""
     return file is not None and (
         file in USER_TEXT_FILES or compiled(_USER_TEXT_STEMS).fullmatch(file.removesuffix(".py")) is not None
+    )
+
+
+_OF_SERVER = r"serving(?:_\w++)?+|api_server"
+
+
+def shows_server(head: Head) -> bool:
+    """Whether only an API server prints such a record, by its process tag or its source file."""
+    return head.role is Role.API_SERVER or (
+        head.file is not None
+        and head.of_vllm
+        and compiled(_OF_SERVER).fullmatch(head.file.removesuffix(".py")) is not None
     )

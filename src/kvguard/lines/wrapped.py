@@ -14,9 +14,13 @@ from kvguard.lines.patterns import compiled
 from kvguard.lines.records import WIDEST_TERMINAL
 from kvguard.slotted import dataclass, replace
 
+BLANKS_AT_EDGE = 2
+"""Columns that a line cut at the right edge may lack: blanks there are lost, and a wide character does not fit."""
 RAGGED = 30
 """Columns by which lines wrapped at spaces differ."""
-MAX_READINGS = 4
+INDENTATION = 8
+"""Columns by which the further lines of a message may stand in: they seem so much wider."""
+MAX_READINGS = 6
 """Ways of joining the lines of one message that are followed further."""
 MAX_WRAPPED_LINES = 256
 MAX_WRAPPED_CHARACTERS = 2**14
@@ -28,14 +32,18 @@ _OPTIONS = r".{0,300}?[a-z_](?:=|['\"]:)"
 
 
 class Width(NamedTuple):
-    """How wide a physical line is, whether any before it in its log was notably wider, and what is seen of the next."""
+    """How wide a physical line is, how much wider the widest of its log so far, and what is seen of the next."""
 
     columns: int
-    at_edge: bool
-    near_edge: bool = False
-    """Whether it is as wide as lines that are wrapped at spaces."""
+    room: int
+    """Columns between its end and the edge."""
     followed: bool = False
     """Whether a record is seen to begin behind it."""
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a word can have been cut at its end."""
+        return self.room <= BLANKS_AT_EDGE
 
     @property
     def fits(self) -> bool:
@@ -58,7 +66,7 @@ class Width(NamedTuple):
         return self.is_a_pages and not self.followed
 
 
-NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, at_edge=False)
+NEVER_WRAPPED = Width(WIDEST_TERMINAL + 1, room=WIDEST_TERMINAL)
 
 
 class Rest(NamedTuple):
@@ -91,6 +99,11 @@ class OpenMessage:
         """The likeliest reading."""
         return self.readings[0]
 
+    @property
+    def asks_for_more(self) -> bool:
+        """Whether it is the beginning of what a format describes, and no whole."""
+        return self.events is None and self.promising and bool(self.text.strip())
+
     def extend(self, rest: Rest, table: FormatTable, whole: bool = False) -> bool:
         """Take the next line as the rest if a format describes the two together, or would if they went on.
 
@@ -101,13 +114,17 @@ class OpenMessage:
         """
         if self.lines >= MAX_WRAPPED_LINES or len(self.text) > MAX_WRAPPED_CHARACTERS:
             return False
+        empty = not self.text.strip()
+        if empty and not self._is_filled(rest):
+            return False
         if self.width.is_a_pages and not any(compiled(_OPTIONS).match(text) for text in rest.candidates):
             return False
-        glues = (" ",) if not self.width.at_edge else (" ", "") if rest.spaced else ("", " ")
+        lost_blank = rest.spaced or self.width.room > 0
+        glues = (" ",) if not self.width.at_edge else (" ", "") if lost_blank else ("", " ")
         pairs = itertools.product(self.readings, rest.candidates, glues)
         joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
         told = self._told(joined, table)
-        alike = abs(rest.width.columns - self.width.columns) <= RAGGED
+        alike = empty or abs(rest.width.columns - self.width.columns) <= RAGGED
         begun = [text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike)]
         if told is None and not begun:
             return False
@@ -119,6 +136,11 @@ class OpenMessage:
         self.lines += 1
         self.promising = True
         return True
+
+    def _is_filled(self, rest: Rest) -> bool:
+        """Whether its line, which holds a prefix alone, had no room for the next line's first word."""
+        first_word = max(rest.candidates, key=len).partition(" ")[0]
+        return self.width.room <= max(RAGGED, len(first_word) + 1 + INDENTATION)
 
     def _told(self, joined: Sequence[str], table: FormatTable) -> Told | None:
         """What a format tells of the likeliest reading, Ray's note behind it left out."""

@@ -5,6 +5,7 @@ from enum import Enum
 from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.stamps import elapsed
+from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import ENDED, Phase
 from kvguard.startup.state import StartState
@@ -101,10 +102,23 @@ def _announces_another(state: StartState, event: Event) -> bool:
     far = _has_come_far(state)
     if earlier is None:
         return far and _is_new(state, event.origin)
+    if _is_the_same_line(event.origin, earlier):
+        return False
     if event.origin.tag != earlier.tag:
         return far
     # a process announces itself once: the same pid later is a new process in a new container
     return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
+
+
+def _is_the_same_line(origin: Origin, earlier: Origin) -> bool:
+    """Whether a record stands there again to its last character: quoted, or written twice. None is printed twice."""
+    return origin.stamp is not None and (origin.stamp, origin.pid, origin.tag, origin.file, origin.text) == (
+        earlier.stamp,
+        earlier.pid,
+        earlier.tag,
+        earlier.file,
+        earlier.text,
+    )
 
 
 def _stands_behind_its_place(state: StartState, event: Event) -> bool:
@@ -137,7 +151,7 @@ def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
     if state.phase in ENDED:
         return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
-    if _speaks_for_another(state, event.origin):
+    if _speaks_for_another(state, event.origin) or _is_of_another_length(state, event):
         return True
     if event.format not in _ONCE_PER_ENGINE:
         return False
@@ -149,6 +163,35 @@ def _tells_another(state: StartState, event: Event) -> bool:
     if isinstance(event, events.KvCacheSize) and engine.tokens:
         return event.kv_cache_tokens != engine.tokens[-1].value
     return False
+
+
+def _is_of_another_length(state: StartState, event: Event) -> bool:
+    """Whether it tells the concurrency for another length than the engine has told already, or its refusal."""
+    if isinstance(event, events.MaxConcurrency):
+        length: int | None = event.max_model_len_tokens
+    else:
+        length = event.requested_tokens if isinstance(event, events.FailureReported) and is_failure(event) else None
+    engine = state.engines.get(engine_index(state, event)) if length is not None else None
+    return engine is not None and bool(engine.concurrency) and engine.concurrency[-1][1] != length
+
+
+def may_open_run(state: StartState, event: Event) -> bool:
+    """Whether the event may be of a run behind the one that has reported, in an excerpt where none announces itself.
+
+    What a run tells first is alike in any other: that it was another one shows when its capacity comes.
+    """
+    if state.shows_beginning or not state.reported or state.phase in (Phase.READY, *ENDED):
+        return False
+    if state.next_run:
+        return True
+    if isinstance(event, events.KvCacheSize):
+        return any(engine.concurrency or engine.blocks for engine in state.engines.values())
+    return isinstance(event, events.WeightsLoaded | events.MemoryProfiled | events.KvCacheMemory)
+
+
+def closes_run(event: Event) -> bool:
+    """Whether the event, which begins no start, shows that what came before it was of the run that is there."""
+    return isinstance(event, (events.MaxConcurrency, events.BlocksAllocated, events.EngineInitialized, *_TROUBLE))
 
 
 def _speaks_for_another(state: StartState, origin: Origin) -> bool:
@@ -184,6 +227,8 @@ def is_believed(state: StartState, event: Event) -> bool:
     if isinstance(event, events.ShutdownBegan) and event.process_pid is not None:
         of_start = origin.pid is None or origin.pid in state.pids
         return of_start and event.process_pid in state.http_pids | state.pids
+    if isinstance(event, events.ServerReady):
+        return state.waits_for_server
     late = isinstance(event, events.BlocksCounted) and state.ready_by_engines and state.counted_blocks is None
     if not (late or isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
         return False
@@ -191,7 +236,7 @@ def is_believed(state: StartState, event: Event) -> bool:
         return origin.trust is Trust.RECORD
     if origin.pid is not None and state.pids:
         return origin.pid in state.pids and origin.trust is Trust.RECORD
-    return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
+    return state.server_unnamed and (origin.trust is Trust.RECORD or (state.stripped and not state.pids))
 
 
 def _is_crash(event: Event) -> bool:
@@ -210,6 +255,5 @@ def is_believed_boundary(state: StartState, event: Event) -> bool:
         own = origin.writer in (None, origin.pid) or origin.writer not in state.pids  # else it quotes another process
         return own and origin.trust is Trust.RECORD
     if origin.trust is Trust.RECORD and state.announced:
-        # to 0.10.0 workers have pids and the API server has none: it can only announce itself as the first one did
-        return all(earlier.pid is None for earlier in state.announced.values())
+        return state.server_unnamed  # it can only announce itself as the first one did
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)

@@ -14,6 +14,8 @@ NOTABLE_SPREAD = 0.01
 """Difference between ranks, as a share, from which it is worth a warning."""
 NOTABLE_GRAPH_GAP = 2**30
 """Bytes between the CUDA graphs' estimate and what capture took."""
+ONE_KIND = 0.02
+"""By which share tokens and concurrency may lie apart with one kind of layer: a request's last block is not full."""
 _NOT_UP = (Phase.FAILED, Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED)
 
 
@@ -169,14 +171,28 @@ def _unrecognized(state: StartState, source: str) -> StartWarning | None:
 
 
 def _hybrid_tokens(state: StartState, source: str, engines: Sequence[Capacity]) -> StartWarning | None:
-    if state.layers is None or not any(engine.kv_cache_tokens for engine in engines):
+    if not any(engine.kv_cache_tokens for engine in engines):
+        return None
+    if state.layers is None and not any(map(_contradicts_itself, engines)):
         return None
     figure = engines[0].token_figure
     meaning = (
         "concurrency times max_model_len" if figure is TokenFigure.CONCURRENCY_TIMES_LEN else "a share of the pool"
     )
     text = f"several kinds of layers: the token figure is {meaning}, not to be divided by a request's length"
-    return StartWarning("hybrid-token-figure", text, Place(source, state.facts["layers"].line))
+    told = state.facts.get("layers")
+    tokens = next(tokens[0] for engine in state.engines.values() if (tokens := engine.own_tokens or engine.tokens))
+    return StartWarning("hybrid-token-figure", text, Place(source, (told or tokens).line))
+
+
+def _contradicts_itself(engine: Capacity) -> bool:
+    """Whether the pool holds another number of requests than is printed: so it does with several kinds of layers."""
+    if engine.token_figure is not TokenFigure.POOL or not engine.kv_cache_tokens:
+        return False
+    if engine.max_concurrency is None or engine.max_model_len is None:
+        return False
+    rounding = engine.rounding.get("max_concurrency", 0.0) + engine.max_concurrency * ONE_KIND
+    return abs(engine.kv_cache_tokens / engine.max_model_len - engine.max_concurrency) > rounding
 
 
 def _restarted(starts: int) -> StartWarning | None:

@@ -20,7 +20,7 @@ def engines_expected(state: StartState) -> int:
         return scaled.value
     declared = _declared(state)
     seen = len(state.engines)
-    highest = max(state.engines, default=-1) + 1
+    highest = max(state.highest_engine, *state.engines) + 1 if state.engines else state.highest_engine + 1
     if declared is not None:
         return max(declared, seen)
     return max(state.count("banner_data_parallel_size") or 1, highest, seen, 1)
@@ -66,9 +66,9 @@ def _missing(state: StartState) -> Iterator[str]:
         if engine is None or not engine.reported:
             if not spoken_for:
                 yield f"engine {index}"
-        elif engine.tokens and len(engine.tokens) * swallowed < ranks:
+        elif engine.tokens and engine.token_lines * swallowed < ranks:
             name = "" if len(state.engines) == 1 else f" of engine {index}"
-            yield f"{ranks - len(engine.tokens)} of {ranks} ranks' token lines{name}"
+            yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{name}"
 
 
 def expected_indices(state: StartState) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from kvguard.events import Event, ExceptionRaised, FailureReported, ProcessFaile
 from kvguard.lines.patterns import compiled
 from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
-from kvguard.startup.ingest import GUESSED
+from kvguard.startup.ingest import GUESSED, rank_of
 from kvguard.startup.report import FailureKind, Phase
 from kvguard.startup.state import FailureState, Sighting, StartState
 
@@ -40,14 +40,25 @@ def take_failure(state: StartState, event: Event) -> None:
     """Add a message of failure to a start that is not ready."""
     if isinstance(event, FailureReported):
         _replace(state, _reported(event))
-        if event.utilization is not None:
-            state.note("gpu_memory_utilization", event.utilization.value, event.origin.line, GUESSED)
+        _note_memory(state, event)
     elif isinstance(event, ProcessFailed):
         _take_process(state, event)
     elif isinstance(event, ExceptionRaised) and not event.message.startswith(_SILENT):
         _take_exception(state, event)
     if state.failure is not None:
         state.phase = Phase.FAILED
+
+
+def _note_memory(state: StartState, event: FailureReported) -> None:
+    """What the refusal says of the device itself, where no profile has told it."""
+    line = event.origin.line
+    if event.utilization is not None:
+        state.note("gpu_memory_utilization", event.utilization.value, line, GUESSED)
+    known = (("total_gpu", event.total_gpu_bytes), ("free", event.free_bytes), ("utilization", event.utilization))
+    told = [(name, figure) for name, figure in known if figure is not None]
+    parts = rank_of(state, event).parts if told else {}
+    for name, figure in told:
+        parts.setdefault(name, Sighting(figure, line))
 
 
 def take_back(state: StartState) -> None:

@@ -16,7 +16,7 @@ from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.doubt import Doubt
 from kvguard.startup.expected import is_complete
-from kvguard.startup.ingest import INGEST, PHASE_OF
+from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
     MAX_HISTORY,
     CapacityReport,
@@ -64,6 +64,8 @@ QUOTED = (
 MAX_QUOTES = 256
 """Of one start: each of 64 engines and ranks prints four."""
 LONGEST_QUOTE = 400
+MAX_NEXT_RUN = 64
+"""Facts that are kept until it shows whose run they are of."""
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
 
 
@@ -82,6 +84,7 @@ class StartupFold:
         self._doubt: Doubt | None = None
         self._boundary = False
         self._may_begin = False
+        self._server_shown: Origin | None = None
 
     @property
     def serving(self) -> bool:
@@ -98,6 +101,12 @@ class StartupFold:
     def doubtful(self) -> bool:
         """Whether a boundary may still be withdrawn because of who speaks."""
         return self._doubt is not None and self._state is not None and self._doubt.asks_who_speaks(self._state)
+
+    @property
+    def asks_who_serves(self) -> bool:
+        """Whether no API server has shown itself, or one that has not said yet that it serves."""
+        state = self._state
+        return self._server_shown is None if state is None else not state.api_server or state.waits_for_server
 
     def boundary(self, certain: bool = True) -> None:
         """The source says that another stream begins here.
@@ -128,17 +137,35 @@ class StartupFold:
         """Take the next event; `now` is when it came, by the caller's clock."""
         self._withdraw_if_refuted(event)
         if isinstance(event, events.ProcessSpoke):
+            self._hear(event)
             return
         self._forget_stranger(event)
         may_begin, self._may_begin = self._may_begin, False
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
         if way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
-            self._begin(event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
+            before = self._state.next_run if self._state is not None else []
+            self._begin(before[0] if before else event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
+            for earlier in before:
+                self._join(earlier, now)
         if self._state is not None and way is not Course.NOT_BELIEVED:
             if way is Course.ANNOUNCES:
                 self._state.find_unready()
-            self._add(self._state, event, now)
-            self._settle(self._state)
+            self._join(event, now)
+
+    def _join(self, event: Event, now: float | None) -> None:
+        state = self._state
+        assert state is not None
+        if boundaries.may_open_run(state, event):
+            state.next_run = [] if boundaries.closes_run(event) else [*state.next_run, event][:MAX_NEXT_RUN]
+        self._add(state, event, now)
+        self._settle(state)
+
+    def _hear(self, event: events.ProcessSpoke) -> None:
+        """An API server shows itself: it will say when the start is ready, though its engines are."""
+        if event.of_server and self._state is not None:
+            self._state.api_server = True
+        elif event.of_server:
+            self._server_shown = self._server_shown or event.origin
 
     def _forget_stranger(self, event: Event) -> None:
         """The server that has spoken so far was another program's: a wrapper's, that only now starts its vLLM."""
@@ -162,6 +189,9 @@ class StartupFold:
         if old is not None and first <= old.last_line:
             first = event.origin.line  # a pid that the start before had as well
         self._state = StartState(index=self._starts, first_line=first, began_clock=now)
+        if old is None and self._server_shown is not None:
+            self._state.api_server = True
+            self._date(self._state, self._server_shown)
 
     def _withdraw_if_refuted(self, event: Event) -> None:
         if self._doubt is not None and self._state is not None and self._doubt.is_refuted_by(event, self._state):
@@ -199,6 +229,8 @@ class StartupFold:
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
         state.of_vllm |= _is_of_vllm(event)
+        if origin.engine is not None:
+            state.highest_engine = max(state.highest_engine, origin.engine)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
         self._quote(state, event)
@@ -248,7 +280,7 @@ class StartupFold:
             return
         if ready:
             state.failure = None
-        self._advance(state, PHASE_OF.get(type(event), Phase.LOADING), ready, event, now)
+        self._advance(state, phase_proven(event), ready, event, now)
 
     def _advance(self, state: StartState, proven: Phase, ready: bool, event: Event, now: float | None) -> None:
         if not ready and not state.api_server and state.offline_ready:
@@ -260,9 +292,10 @@ class StartupFold:
         if state.phase is Phase.FAILED or _ORDER.index(proven) > _ORDER.index(state.phase):
             state.phase = proven
             if proven is Phase.READY:
-                state.ready_line = event.origin.line
-                state.ready_stamp = state.latest
-                state.ready_clock = now
+                state.mark_ready(event.origin.line, now)
+        elif isinstance(event, events.ServerReady) and state.waits_for_server:
+            state.mark_ready(event.origin.line, now)
+            state.ready_by_engines = False
 
     def report(self, counts: LogCounts) -> CapacityReport:
         """The report as of now; frozen."""
@@ -309,7 +342,7 @@ def _summary(state: StartState, source: str) -> StartSummary:
     frozen = freeze(state, source, (), 1)
     return StartSummary(
         index=state.index,
-        phase=state.phase,
+        phase=frozen.phase,
         vllm_version=frozen.vllm_version,
         max_concurrency=frozen.capacity.weakest.max_concurrency,
         failure_kind=frozen.failure.kind if frozen.failure is not None else None,

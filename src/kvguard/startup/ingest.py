@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kvguard import events
-from kvguard.events import Event, Printed, Role
+from kvguard.events import Event, Printed, Role, Trust
+from kvguard.slotted import replace
 from kvguard.startup.report import SERVING_OPTIONS, Phase
 from kvguard.startup.state import MAX_NOTED, EngineState, RankKey, RankState, Sighting, StartState
 
@@ -48,6 +49,7 @@ AUTOMATIC = ("auto", -1)
 
 def engine_of(state: StartState, event: Event) -> EngineState:
     """The engine that an event speaks of: by its index, else by its process, else the only one."""
+    state.engine_unnamed = event.origin.trust is Trust.RECORD and event.origin.pid is None
     return state.engines.setdefault(engine_index(state, event), EngineState())
 
 
@@ -161,12 +163,15 @@ def _kv_cache_memory(state: StartState, event: events.KvCacheMemory) -> None:
         rank.kv_cache = [Sighting(event.kv_cache_bytes, line)]
     else:
         rank.kv_cache.append(Sighting(event.kv_cache_bytes, line))
-    if event.basis == "declared":
+    if event.basis != "profiled":
         state.declared = Sighting("kv_cache_memory_bytes", line)
 
 
 def _kv_cache_size(state: StartState, event: events.KvCacheSize) -> None:
     engine = engine_of(state, event)
+    before = engine.latest_token_origin
+    engine.doubled += before is not None and replace(before, line=before.line + 1) == event.origin
+    engine.latest_token_origin = event.origin
     kept = engine.own_tokens if _is_plugins_own(event) else engine.tokens
     kept.append(Sighting(event.kv_cache_tokens, event.origin.line))
     engine.combined_line = engine.combined_line or event.format == "kv-cache-size-and-concurrency"
@@ -327,7 +332,7 @@ INGEST: Mapping[type[Event], Callable[[StartState, Any], None]] = {
 }
 """What each kind of event adds; a kind that is missing here only moves the phase."""
 
-PHASE_OF: Mapping[type[Event], Phase] = {
+_PHASE_OF: Mapping[type[Event], Phase] = {
     events.MemoryProfiled: Phase.PROFILING,
     events.KvCacheMemory: Phase.PROFILING,
     events.CudaGraphMemory: Phase.PROFILING,
@@ -336,4 +341,11 @@ PHASE_OF: Mapping[type[Event], Phase] = {
     events.MaxConcurrency: Phase.PROFILING,
     events.BlocksAllocated: Phase.PROFILING,
 }
-"""The phase that an event proves at least; every other proves `loading`."""
+"""The phase that a kind of event proves at least; every other proves `loading`."""
+
+
+def phase_proven(event: Event) -> Phase:
+    """The phase that an event proves at least; what the platform will take by default is told before anything loads."""
+    if isinstance(event, events.KvCacheMemory) and event.basis == "default":
+        return Phase.LOADING
+    return _PHASE_OF.get(type(event), Phase.LOADING)

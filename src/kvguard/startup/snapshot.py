@@ -32,6 +32,7 @@ from kvguard.startup.versions import token_figure
 
 def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
     """One start as a report shows it."""
+    state = _as_shown(state)
     lines: dict[str, int] = {name: sighting.line for name, sighting in state.facts.items()}
     told = [_engine(state, index) for index in sorted(state.engines)] or _of_ranks_alone(state)
     for _, own in sorted(told, key=lambda one: weakness(one[0])):  # a figure is the weakest engine's, so is its line
@@ -82,6 +83,15 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
         quotes=MappingProxyType({Place(source, line): text for line, text in state.quotes.items() if line in quoted}),
     )
+
+
+def _as_shown(state: StartState) -> StartState:
+    """The start without the engines' word that it is ready, where a server has shown that will give its own."""
+    if not state.waits_for_server:
+        return state
+    told = (state.reported and is_complete(state)) or state.counted_blocks is not None
+    phase = Phase.ALLOCATED if told else Phase.PROFILING
+    return replace(state, phase=phase, ready_line=None, ready_stamp=None, ready_clock=None)
 
 
 _Told = tuple[Capacity, Mapping[str, int]]

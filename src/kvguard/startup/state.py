@@ -44,12 +44,21 @@ class EngineState:
     resized_blocks: Sighting[int] | None = None
     init: Sighting[float] | None = None
     combined_line: bool = False
+    doubled: int = 0
+    """Token lines that stand twice in the log, one right behind the other."""
+    latest_token_origin: Origin | None = None
     pids: set[int] = field(default_factory=set)
 
     @property
     def reported(self) -> bool:
         """Whether it has told its capacity."""
         return bool(self.tokens or self.own_tokens or self.blocks or self.concurrency)
+
+    @property
+    def token_lines(self) -> int:
+        """How many were printed. Ranks print theirs by turns with the concurrency; where that is left out, nobody can
+        tell two ranks' from one line that two handlers or shippers have written."""
+        return len(self.tokens) - (self.doubled if self.concurrency else 0)
 
 
 @dataclass(slots=True)
@@ -139,11 +148,17 @@ class StartState:
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 
+    highest_engine: int = -1
+    """The highest data-parallel index that a process named itself by, whatever it told."""
     figures: int = 0
     overfull: bool = False
     """Whether more was told than is kept: the smallest figure may be among what was left out."""
     of_vllm: bool = False
     """Whether any line was one that only a vLLM prints."""
+    next_run: list[Event] = field(default_factory=list)
+    """What an excerpt without announcements tells behind its engine's capacity: perhaps another run's beginning."""
+    engine_unnamed: bool = False
+    """Whether the record that last told of an engine names no process."""
     stripped: bool = True
     """No line so far had any prefix: an excerpt without its logger's marks."""
 
@@ -168,11 +183,27 @@ class StartState:
         """Whether a server or an engine of it has announced itself: an excerpt may begin anywhere."""
         return bool(self.announced) or self.banner_line is not None
 
+    @property
+    def server_unnamed(self) -> bool:
+        """Whether its server's records name no process: to vLLM 0.10.1 only those of its workers do."""
+        if self.announced:
+            return all(origin.pid is None for origin in self.announced.values())
+        return self.engine_unnamed or not self.pids
+
     def has_room(self) -> bool:
         """Whether what another event adds is kept; no server tells so much that it is not."""
         self.figures += 1
         self.overfull |= self.figures > MAX_FIGURES or len(self.engines) > MAX_ENGINES
         return not self.overfull
+
+    @property
+    def waits_for_server(self) -> bool:
+        """Whether its engines alone have made it ready, and a server has shown that will say so itself."""
+        return self.phase is Phase.READY and self.ready_by_engines and self.api_server
+
+    def mark_ready(self, line: int, now: float | None) -> None:
+        """The line tells that it takes requests."""
+        self.ready_line, self.ready_stamp, self.ready_clock = line, self.latest, now
 
     def find_unready(self) -> None:
         """Engines alone had made it ready, and now a server shows: that one decides when it is."""

@@ -12,7 +12,7 @@ ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)
 TOKENS_FROM_CONCURRENCY = (0, 20, 1)
 """From here the token figure is concurrency times max_model_len; before, the pool."""
 
-_RELEASE = r"v?(?!0\.1\.dev)(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?"
+_RELEASE = r"v?(?!0\.1\.dev|0\.0\.0)(\d{1,2})\.(\d{1,4})(?:\.(\d{1,4}))?"
 
 Release = tuple[int, int, int]
 
@@ -20,7 +20,8 @@ Release = tuple[int, int, int]
 def release(version: str | None) -> Release | None:
     """The release of a version text ("0.10.2.post2", "0.11.1rc2.dev3+gabc"); `None` where it names none.
 
-    A development build "0.1.dev…" of a shallow checkout names no release either.
+    A development build "0.1.dev…" of a shallow checkout names no release either, nor do the placeholders "0.0.0" and
+    "999.999.999" of builds without a tag.
     """
     match = compiled(_RELEASE).match(version or "")
     if match is None:

@@ -100,6 +100,16 @@ ENGINES: tuple[LineFormat, ...] = (
     ),
 )
 
+SERVERS: tuple[LineFormat, ...] = (
+    _gives_up(
+        "process-triton-engine-failed",
+        "[vllm] Failed to start engine: ",
+        r"(?:\"\[vllm\]|\[vllm\]) Failed to start engine: .++",
+        ALL,
+        "Triton's vLLM backend (model.py)",
+    ),
+)
+
 WORKERS: tuple[LineFormat, ...] = (
     _gives_up(
         "process-worker-failed",
@@ -220,4 +230,4 @@ CAUSES_BELOW: tuple[LineFormat, ...] = (
     ),
 )
 
-ROWS: tuple[LineFormat, ...] = ENGINES + WORKERS + CAUSES_BELOW
+ROWS: tuple[LineFormat, ...] = ENGINES + SERVERS + WORKERS + CAUSES_BELOW

@@ -11,8 +11,14 @@ from kvguard.lines.openings import CLASS
 from kvguard.lines.patterns import compiled
 
 SEE_ABOVE = "please check the stack trace above for the root cause"
-QUOTED = rf"(?:Worker failed with error ['\"]|\('Worker failed with error %s, {SEE_ABOVE}', ['\"])?"
-"""What the engine says before it repeats a worker's message (the second form to 0.8.5)."""
+V0_WORKER = r"Exception in worker \w++ while processing method \w++: "
+"""How a worker of V0's multiprocessing repeats its own exception (0.4.2 to 0.10.2)."""
+INSIDE = r"(?:RuntimeError: )?+Failed to (?:run autotuning code block|create unquantized linear weights): "
+"""Of what failed when an allocator refused: Inductor (PyTorch 2.9), and `layers/linear.py`."""
+QUOTED = (
+    rf"(?:Worker failed with error ['\"]|\('Worker failed with error %s, {SEE_ABOVE}', ['\"]|{V0_WORKER}|{INSIDE})?"
+)
+"""What the engine says before it repeats a worker's message (the second form to 0.8.5), or a process its own."""
 CLOSED = rf"(?:['\"](?:\)|, {SEE_ABOVE}))?"
 KNOWN_CAUSE = (
     r"(?:(?:CUDA|HIP|XPU|NPU) (?:out of memory|error: out of memory|error: CUBLAS_STATUS_ALLOC)|level_zero backend|\[Rank:|"
@@ -70,7 +76,7 @@ CAPACITY: tuple[LineFormat, ...] = (
         rf"To serve at least one request with the (?:model's|models's) max seq len \((?P<requested_tokens>{INTEGER})\), "
         rf"\(?+(?P<needed_gib>{NUMBER}) (?:GB|GiB) KV cache is needed(?:, which is larger than the available KV cache memory "
         rf"\((?P<available_gib>{NUMBER}) (?:GB|GiB)\))?+(?:\.\.\.|\.?+\)?+\.?+)(?: Based on the available memory,)?+"
-        rf"(?: [Tt]he estimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
+        rf"(?: (?:[Tt]he e|E)stimated maximum model length is (?P<estimated_tokens>{INTEGER})\.)?+(?: {{1,2}}+Try increasing "
         r"`gpu_memory_utilization` (?:\(which also controls CPU memory on the CPU backend\) )?+or decreasing `max_model_len` "
         rf"when initializing the engine\.{LINK})?",
         "kv_cache_too_small",

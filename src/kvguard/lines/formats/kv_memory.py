@@ -4,6 +4,7 @@ from kvguard.events import KvCacheMemory, LayersNoted, MemoryProfiled
 from kvguard.lines.line_format import COUNT, NUMBER, SCALED, LineFormat, Scope
 
 DECLARED = {"basis": "declared"}
+DEFAULT = {"basis": "default"}
 KV_CACHE_MEMORY_BYTES_ADVICE = (
     r"This does (?:does )?not respect the gpu_memory_utilization config\. Only use kv_cache_memory_bytes config when "
     r"you want manual control of KV cache memory size\. If OOM'ed, check the difference of initial free memory between "
@@ -107,7 +108,7 @@ ROWS: tuple[LineFormat, ...] = (
         scope=Scope.PROCESS,
         versions=("cpu 0.13.0-0.19.1",),
         upstream="platforms/cpu.py",
-        fixed=DECLARED,
+        fixed=DEFAULT,
     ),
     LineFormat(
         name="kv-memory-cpu-default",
@@ -118,7 +119,7 @@ ROWS: tuple[LineFormat, ...] = (
         scope=Scope.PROCESS,
         versions=("cpu 0.4.0.post1-0.12.0",),
         upstream="executor/cpu_executor.py, platforms/cpu.py; GB means GiB",
-        fixed=DECLARED,
+        fixed=DEFAULT,
     ),
     LineFormat(
         name="kv-memory-hpu",

@@ -133,6 +133,15 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="uvicorn",
     ),
     LineFormat(
+        name="shutdown-workers-v0",
+        literal="Terminating local vLLM worker processes",
+        pattern=r"Terminating local vLLM worker processes",
+        emits=(ShutdownBegan,),
+        scope=Scope.PROCESS,
+        versions=("0.4.2-0.10.2",),
+        upstream="executor/multiproc_worker_utils.py (V0): of a server, or of an offline run, in order or behind a failure",
+    ),
+    LineFormat(
         name="shutdown-tagged",
         literal="[shutdown] ",
         pattern=r"\[shutdown\] (?:(?:API server|EngineCore|EngineCore process manager|Executor|MPClient|Process manager"
