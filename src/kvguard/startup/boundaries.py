@@ -5,6 +5,7 @@ from enum import Enum
 from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.stamps import elapsed
+from kvguard.startup.echo import mark_of
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import ENDED, Phase
@@ -102,23 +103,12 @@ def _announces_another(state: StartState, event: Event) -> bool:
     far = _has_come_far(state)
     if earlier is None:
         return far and _is_new(state, event.origin)
-    if _is_the_same_line(event.origin, earlier):
-        return False
+    if mark_of(event) in state.told and not (state.phase in ENDED or state.phase is Phase.READY):
+        return False  # the whole log stands behind a digest of it
     if event.origin.tag != earlier.tag:
         return far
     # a process announces itself once: the same pid later is a new process in a new container
     return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
-
-
-def _is_the_same_line(origin: Origin, earlier: Origin) -> bool:
-    """Whether a record stands there again to its last character: quoted, or written twice. None is printed twice."""
-    return origin.stamp is not None and (origin.stamp, origin.pid, origin.tag, origin.file, origin.text) == (
-        earlier.stamp,
-        earlier.pid,
-        earlier.tag,
-        earlier.file,
-        earlier.text,
-    )
 
 
 def _stands_behind_its_place(state: StartState, event: Event) -> bool:

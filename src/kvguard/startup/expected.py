@@ -64,11 +64,16 @@ def _missing(state: StartState) -> Iterator[str]:
     for index in expected_indices(state):
         engine = state.engines.get(index)
         if engine is None or not engine.reported:
-            if not spoken_for:
+            if not (spoken_for or _is_counted(state)):
                 yield f"engine {index}"
         elif engine.tokens and engine.token_lines * swallowed < ranks:
             name = "" if len(state.engines) == 1 else f" of engine {index}"
             yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{name}"
+
+
+def _is_counted(state: StartState) -> bool:
+    """Whether the front end has told the blocks of its one engine, which told nothing itself."""
+    return state.counted_blocks is not None and engines_expected(state) == 1
 
 
 def expected_indices(state: StartState) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from kvguard.startup import boundaries, failures
 from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.doubt import Doubt
+from kvguard.startup.echo import Echo, mark_of, remember
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
@@ -84,6 +85,7 @@ class StartupFold:
         self._doubt: Doubt | None = None
         self._boundary = False
         self._may_begin = False
+        self._echo: Echo | None = None
         self._server_shown: Origin | None = None
 
     @property
@@ -142,7 +144,10 @@ class StartupFold:
         self._forget_stranger(event)
         may_begin, self._may_begin = self._may_begin, False
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
+        if self._echo is not None and not self._echo.is_heard_in(event):
+            self._echo = None
         if way in (Course.BEGINS, Course.BEGINS_IN_DOUBT):
+            self._listen(event)
             before = self._state.next_run if self._state is not None else []
             self._begin(before[0] if before else event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
             for earlier in before:
@@ -172,6 +177,12 @@ class StartupFold:
         if self._state is not None and not self._state.of_vllm and _is_of_vllm(event):
             self._state = None
             self._starts -= 1
+
+    def _listen(self, event: Event) -> None:
+        """Whether the line that begins a start stands in the start before, stamp and all."""
+        old = self._state
+        if old is not None and self._echo is None and not self._boundary and mark_of(event) in old.told:
+            self._echo = Echo(old, self._starts, tuple(self._history))
 
     def _begin(self, event: Event, now: float | None, in_doubt: bool) -> None:
         old = self._state
@@ -234,6 +245,7 @@ class StartupFold:
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
         self._quote(state, event)
+        remember(state, event)
         if not self._ends(state, event):
             self._goes_on(state, event, now)
 
@@ -299,18 +311,19 @@ class StartupFold:
 
     def report(self, counts: LogCounts) -> CapacityReport:
         """The report as of now; frozen."""
-        state = self._state
+        state, starts, before = self._state, self._starts, tuple(self._history)
+        if self._echo is not None:
+            state, starts, before = self._echo.old, self._echo.starts, self._echo.history
         if state is None or not (state.of_vllm or state.failure):
             return CapacityReport(sources=(self.source,), counts=counts)
-        current = _summary(state, self.source)
-        history = (*self._history, current)
-        start = freeze(state, self.source, history, self._starts)
-        contested_by = self._contested_by(state)
+        history = (*before, _summary(state, self.source))
+        start = freeze(state, self.source, history, starts)
+        contested_by = self._contested_by(state) if self._echo is None else None
         if contested_by is not None:
             start = replace(start, warnings=(*start.warnings, unproven(start.first_place)))
         return CapacityReport(
             sources=(self.source,),
-            starts=self._starts,
+            starts=starts,
             start=start,
             history=history[-MAX_HISTORY:],
             unrecognized=tuple(

@@ -197,7 +197,7 @@ def _blocks_allocated(state: StartState, event: events.BlocksAllocated) -> None:
 
 
 def _blocks_counted(state: StartState, event: events.BlocksCounted) -> None:
-    state.counted_blocks = Sighting(event.total_gpu_blocks, event.origin.line)
+    state.counted_blocks = state.counted_blocks or Sighting(event.total_gpu_blocks, event.origin.line)
 
 
 def _blocks_overridden(state: StartState, event: events.BlocksOverridden) -> None:

@@ -145,6 +145,8 @@ class StartState:
     preemptions: int | None = None
     quotes: dict[int, str] = field(default_factory=dict)
     """Messages that told a figure, by their line."""
+    told: set[int] = field(default_factory=set)
+    """The stamped lines that told something, as `echo.mark_of` marks them."""
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 
