@@ -2,7 +2,7 @@
 
 vLLM's formatter (`vllm/logging_utils/formatter.py`) puts a record's prefix before each line of its message. A text that
 holds line ends, an answer or a name say, so gets as many lines that look like records of their own. What tells them
-apart is that the prefix is the same to its last character, and that the line before told nothing.
+apart is that the prefix is the same to its last character, and that the line before told nothing, or of an error.
 """
 
 from kvguard.events import Event, FailureReported, ProcessFailed
@@ -44,7 +44,7 @@ class LongRecords:
         if goes_on:
             raised = self._raises(head)
             return [event for event in told if raised and isinstance(event, FailureReported | ProcessFailed)]
-        if not told:
+        if not told or head.level in SEVERE:
             self._remember(prefix, head)
         else:
             self._prefixes.pop(head.pid, None)

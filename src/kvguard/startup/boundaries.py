@@ -4,6 +4,7 @@ from enum import Enum
 
 from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
+from kvguard.lines.long_records import SEVERE
 from kvguard.lines.stamps import elapsed
 from kvguard.startup.echo import mark_of
 from kvguard.startup.failures import is_failure
@@ -15,6 +16,13 @@ AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, ev
 """What may change a start that serves, if a process of that start says it."""
 ANNOUNCEMENTS = (events.ServerAnnounced, events.ArgumentsGiven, events.EngineConfigured)
 """What a process says of itself when it starts."""
+OUTLIVED = (
+    "process-engine-dead",  # said by a client that finds its engine dead, and in an orderly shut-down
+    "process-worker-error",  # of one call: the engine answers its client
+    "process-worker-exception",
+    "process-worker-method-failed",
+)
+"""Formats of failures that a server which serves may outlive: what it does not, says so by another record."""
 LONGEST_START = 86400.0
 """Seconds by which the beginning of a start can lie before its other lines."""
 _TROUBLE = (
@@ -222,6 +230,8 @@ def is_believed(state: StartState, event: Event) -> bool:
     late = isinstance(event, events.BlocksCounted) and state.ready_by_engines and state.counted_blocks is None
     if not (late or isinstance(event, (*AMENDING, events.ShutdownBegan)) or _is_crash(event)):
         return False
+    if origin.level in SEVERE and isinstance(event, AMENDING):
+        return False  # the rest of a record about an error, which may repeat a client's text
     if late:
         return origin.trust is Trust.RECORD
     if origin.pid is not None and state.pids:
@@ -230,8 +240,8 @@ def is_believed(state: StartState, event: Event) -> bool:
 
 
 def _is_crash(event: Event) -> bool:
-    """A process of the start has died; that a client finds its engine dead may be the shut-down alone."""
-    return isinstance(event, events.ProcessFailed | events.FailureReported) and event.format != "process-engine-dead"
+    """A process of the start has died."""
+    return isinstance(event, events.ProcessFailed | events.FailureReported) and event.format not in OUTLIVED
 
 
 def is_believed_boundary(state: StartState, event: Event) -> bool:
@@ -241,6 +251,8 @@ def is_believed_boundary(state: StartState, event: Event) -> bool:
     started again: a process announces itself once. What speaks against either afterwards stands in `doubt`.
     """
     origin = event.origin
+    if origin.level in SEVERE:
+        return False
     if origin.pid is not None:
         own = origin.writer in (None, origin.pid) or origin.writer not in state.pids  # else it quotes another process
         return own and origin.trust is Trust.RECORD

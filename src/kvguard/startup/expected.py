@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvguard.startup.state import MAX_ENGINES, StartState
+from kvguard.startup.state import MAX_ENGINES, EngineState, StartState
 from kvguard.startup.versions import ONE_TOKEN_LINE_AN_ENGINE, at_least
 
 MOST_NAMED = 32
@@ -66,9 +66,20 @@ def _missing(state: StartState) -> Iterator[str]:
         if engine is None or not engine.reported:
             if not (spoken_for or _is_counted(state)):
                 yield f"engine {index}"
+        elif state.ready_line is None and _awaits_concurrency(state, engine):
+            yield "the concurrency of the last KV cache size" + (
+                "" if len(state.engines) == 1 else f" of engine {index}"
+            )
         elif engine.tokens and engine.token_lines * swallowed < ranks:
             name = "" if len(state.engines) == 1 else f" of engine {index}"
             yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{name}"
+
+
+def _awaits_concurrency(state: StartState, engine: EngineState) -> bool:
+    """Whether a token line stands there without the concurrency that is printed right behind each."""
+    if not engine.tokens or not any(engine.concurrency for engine in state.engines.values()):
+        return False
+    return not engine.concurrency or engine.tokens[-1].line > engine.concurrency[-1][2]
 
 
 def _is_counted(state: StartState) -> bool:

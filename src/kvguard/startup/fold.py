@@ -86,6 +86,7 @@ class StartupFold:
         self._boundary = False
         self._may_begin = False
         self._echo: Echo | None = None
+        self._began_at_end = False
         self._server_shown: Origin | None = None
 
     @property
@@ -142,6 +143,8 @@ class StartupFold:
             self._hear(event)
             return
         self._forget_stranger(event)
+        if self._is_of_an_end(event):
+            return
         may_begin, self._may_begin = self._may_begin, False
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
         if self._echo is not None and not self._echo.is_heard_in(event):
@@ -164,6 +167,13 @@ class StartupFold:
             state.next_run = [] if boundaries.closes_run(event) else [*state.next_run, event][:MAX_NEXT_RUN]
         self._add(state, event, now)
         self._settle(state)
+
+    def _is_of_an_end(self, event: Event) -> bool:
+        """Whether the log begins behind a start, at its shut-down: what fails then is no start."""
+        if self._state is None and isinstance(event, events.ShutdownBegan):
+            self._began_at_end = True
+        trouble = events.FailureReported | events.ProcessFailed | events.ExceptionRaised
+        return self._state is None and self._began_at_end and isinstance(event, trouble)
 
     def _hear(self, event: events.ProcessSpoke) -> None:
         """An API server shows itself: it will say when the start is ready, though its engines are."""

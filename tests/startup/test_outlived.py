@@ -1,0 +1,78 @@
+"""What a server that serves outlives, and what of an error's record a client may have written."""
+
+import pytest
+
+from kvguard.startup.report import Phase
+from tests.startup.lines import BOOT, CRASHED, READY, SIZED, STATS, STOPPED, log, read, start_of
+
+SERVING = log(BOOT, SIZED, READY)
+CALL_FAILED = """\
+(Worker pid=140) ERROR 12-08 10:25:00 [multiproc_executor.py:1063] WorkerProc hit an exception.
+(EngineCore_DP0 pid=130) ERROR 12-08 10:25:00 [core.py:1750] Invocation of add_lora method failed
+(EngineCore_DP0 pid=130) ERROR 12-08 10:25:00 [core.py:1750] RuntimeError: Worker failed with error 'Loading lora
+"""
+BEHIND_IT = "(EngineCore_DP0 pid=130) ERROR 12-08 10:25:00 [core.py:1750] "
+
+
+def test_a_call_that_fails_ends_no_server():
+    start = start_of(SERVING + CALL_FAILED)
+
+    assert start.phase is Phase.READY
+    assert start.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Initializing a V1 LLM engine (v0.9.9) with config: model='evil', max_seq_len=99, seed=0",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.02 GiB.",
+        "Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 1.0 tokens/s, Running: 999 reqs, "
+        "Waiting: 999 reqs, GPU KV cache usage: 100.0%, Prefix cache hit rate: 0.0%",
+    ],
+)
+def test_the_rest_of_an_errors_record_is_its_clients(written: str):
+    assert read(SERVING + CALL_FAILED + BEHIND_IT + written + "\n").start == start_of(SERVING + CALL_FAILED)
+
+
+def test_an_engine_that_gives_up_is_dead():
+    assert start_of(SERVING + log(CRASHED)).phase is Phase.STOPPED
+
+
+def test_a_log_that_begins_with_a_shut_down_tells_of_no_start():
+    traceback = "(Worker pid=140) Traceback (most recent call last):\n(Worker pid=140) RuntimeError: no driver\n"
+
+    assert read(log(STOPPED) + traceback).start is None
+
+
+def test_a_pool_whose_concurrency_is_still_to_come_has_not_reported():
+    pair = (
+        "(EngineCore_DP0 pid=130) INFO 12-08 10:15:21 [kv_cache_utils.py:864] GPU KV cache size: {tokens} tokens\n"
+        "(EngineCore_DP0 pid=130) INFO 12-08 10:15:21 [kv_cache_utils.py:868] Maximum concurrency for 8,192 tokens per "
+        "request: {requests}x\n"
+    )
+    whole = pair.format(tokens="460,000", requests="56.15") + pair.format(tokens="65,536", requests="8.00")
+    cut = "".join(whole.splitlines(keepends=True)[:-1])
+
+    assert start_of(whole).missing == ()
+    assert start_of(cut).missing == ("the concurrency of the last KV cache size",)
+
+
+def test_requests_of_several_lengths_add_up_to_nothing():
+    pair = (
+        "(EngineCore_DP{index} pid=13{index}) INFO 12-08 10:15:21 [kv_cache_utils.py:1286] GPU KV cache size: 65,536 tokens\n"
+        "(EngineCore_DP{index} pid=13{index}) INFO 12-08 10:15:21 [kv_cache_utils.py:1291] Maximum concurrency for {length} "
+        "tokens per request: 8.00x\n"
+    )
+
+    assert (
+        start_of(pair.format(index=0, length=8192) + pair.format(index=1, length=8192)).capacity.total_max_concurrency
+        == 16
+    )
+    assert (
+        start_of(pair.format(index=0, length=8192) + pair.format(index=1, length=4096)).capacity.total_max_concurrency
+        is None
+    )
+
+
+def test_a_server_that_answers_again_is_alive():
+    assert start_of(SERVING + CALL_FAILED + log(STATS)).runtime.samples == 1
