@@ -229,7 +229,7 @@ def test_a_miss_ends_with_what_to_change(capsys: Capture) -> None:
 
     assert status == 1
     assert "Target, 6 requests of max_model_len an engine: missed" in text
-    assert "+ --kv-cache-dtype fp8: gives 8.00." in text
+    assert "✔ --kv-cache-dtype fp8 8 a little accuracy" in text
     assert "the pool is not enlarged" in text
 
 
@@ -491,3 +491,16 @@ def test_more_sequences_than_tokens_in_a_step_are_said_to_be_refused(capsys: Cap
 
     assert "refuses to start with more" in page(capsys, LLAMA, *few, "--max-num-seqs", "256")[1]
     assert "refuses to start with more" not in page(capsys, LLAMA, *few)[1]  # its default then is no more either
+
+
+def test_of_two_targets_the_worse_decides(capsys: Capture) -> None:
+    words = ("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "16384", "--min-concurrency", "8")
+    load = ("--prompt-tokens", "100", "--output-tokens", "100", "--concurrent-requests", "2")
+    status, document = plan(capsys, LLAMA, *words, *load)
+
+    assert (status, document["target"]["outcome"]) == (1, "fail")
+    assert [(one["requests"], one["of"], one["outcome"]) for one in document["target"]["asked"]] == [
+        (2, "workload", "pass"),
+        (8, "max_model_len", "fail"),
+    ]
+    assert "Target, 2 requests of the workload: met Target, 8 requests" in page(capsys, LLAMA, *words, *load)[1]

@@ -12,10 +12,10 @@ from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kvguard.kvcache.layers import ModelLayers
-    from kvguard.kvcache.levers import Facts, Lever, Target
+    from kvguard.kvcache.levers import Answer, Facts, Lever, Target
     from kvguard.kvcache.options import Options
     from kvguard.kvcache.plan import End, Plan
 
@@ -59,12 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     if start is not None:
         request.check_against_log(arguments, plan, start)
     plan = request.with_notes(plan, arguments.gpu_memory, taken)
-    target = request.target_of(arguments, plan)
-    outcome = None if target is None else _outcome(plan, target)
     facts_at = partial(request.facts_of, arguments, model, read, options, start=start)
-    levers = () if target is None or outcome == "pass" else _levers(plan, target, facts_at, read, options)
-    _print(arguments, model.name, plan, target, outcome, levers)
-    return _status(plan, outcome)
+    answers = [_answer(plan, target, facts_at, read, options) for target in request.targets_of(arguments, plan)]
+    _print(arguments, model.name, plan, answers)
+    return _status(plan, answers)
 
 
 def _list_models() -> int:
@@ -73,6 +71,19 @@ def _list_models() -> int:
     width = max(map(len, MODELS))
     put("".join(f"{name:{width}}  {dimensions['source']}\n" for name, dimensions in MODELS.items()))
     return exit_status.MET
+
+
+def _answer(
+    plan: "Plan",
+    target: "Target",
+    facts_at: "Callable[[Plan], Facts]",
+    read: "Callable[[Options], ModelLayers]",
+    options: "Options",
+) -> "Answer":
+    from kvguard.kvcache.levers import Answer
+
+    outcome = _outcome(plan, target)
+    return Answer(target, outcome, () if outcome == "pass" else _levers(plan, target, facts_at, read, options))
 
 
 def _levers(
@@ -117,30 +128,24 @@ def _reached(plan: "Plan", end: "End", target: "Target") -> float:
     return end.pool.concurrency or 0.0
 
 
-def _print(
-    arguments: argparse.Namespace,
-    name: str,
-    plan: "Plan",
-    target: "Target | None",
-    outcome: str | None,
-    levers: "tuple[Lever, ...]",
-) -> None:
+def _print(arguments: argparse.Namespace, name: str, plan: "Plan", answers: "Sequence[Answer]") -> None:
     if arguments.format == "json":
         from kvguard.cli.plan_request import options_in_force
         from kvguard.lines.secrets import mask_deep
         from kvguard.render.plan_json import plan_document
 
-        document = plan_document(plan, options_in_force(arguments, plan), outcome, levers)
+        document = plan_document(plan, options_in_force(arguments, plan), answers)
         put(json.dumps(mask_deep(document), indent=2) + "\n")
         return
     from kvguard.cli.output import terminal_of
     from kvguard.render.log_text import shown
     from kvguard.render.plan_text import plan_text
 
-    put(plan_text(plan, shown(name), target, outcome, levers, terminal_of(sys.stdout, os.environ)))
+    put(plan_text(plan, shown(name), answers, terminal_of(sys.stdout, os.environ)))
 
 
-def _status(plan: "Plan", outcome: str | None) -> int:
-    if plan.starts is False or outcome == "fail":
+def _status(plan: "Plan", answers: "Sequence[Answer]") -> int:
+    outcomes = {answer.outcome for answer in answers}
+    if plan.starts is False or "fail" in outcomes:
         return exit_status.MISSED
-    return exit_status.UNKNOWN if plan.starts is None or outcome == "unknown" else exit_status.MET
+    return exit_status.UNKNOWN if plan.starts is None or "unknown" in outcomes else exit_status.MET

@@ -249,13 +249,14 @@ def workload_of(arguments: argparse.Namespace) -> Workload | None:
     return Workload(prompt or 0, output or 0, shared or 0)
 
 
-def target_of(arguments: argparse.Namespace, plan: Plan) -> Target | None:
+def targets_of(arguments: argparse.Namespace, plan: Plan) -> tuple[Target, ...]:
     """What is to be met; a start that is refused must at least start."""
-    if arguments.concurrent_requests is not None:
-        return Target(arguments.concurrent_requests, of_workload=True)
-    if arguments.min_concurrency is not None:
-        return Target(arguments.min_concurrency)
-    return Target(1.0) if plan.starts is not True and plan.low is not None else None
+    load, length = arguments.concurrent_requests, arguments.min_concurrency
+    asked = [] if load is None else [Target(load, of_workload=True)]
+    asked += [] if length is None else [Target(length)]
+    if not asked and plan.starts is not True and plan.low is not None:
+        asked = [Target(1.0)]
+    return tuple(asked)
 
 
 def _fixed(arguments: argparse.Namespace) -> str | None:

@@ -91,6 +91,20 @@ class Lever:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """One target against a plan: `pass`, `fail` or `unknown`, and what to change, ranked, where it is not met."""
+
+    target: Target
+    outcome: str
+    levers: tuple[Lever, ...]
+
+
+def worst(answers: Sequence[Answer]) -> Answer | None:
+    """The answer that decides where several targets are asked for; None without any."""
+    return max(answers, key=lambda answer: ("pass", "unknown", "fail").index(answer.outcome), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A lever before it is weighed: how it turns the facts."""
 

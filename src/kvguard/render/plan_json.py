@@ -7,7 +7,7 @@ from kvguard.kvcache.budget import Budget, Part
 from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
-from kvguard.kvcache.levers import Lever
+from kvguard.kvcache.levers import Answer, Lever, worst
 from kvguard.kvcache.plan import BEYOND_THE_MODEL, End, Plan
 from kvguard.kvcache.pool import blocks_per_request
 from kvguard.kvcache.requests import startup_blocks
@@ -19,14 +19,13 @@ SCHEMA_VERSION = 1
 Json = dict[str, Any]
 
 
-def plan_document(plan: Plan, options: Mapping[str, object], outcome: str | None, levers: Sequence[Lever]) -> Json:
+def plan_document(plan: Plan, options: Mapping[str, object], answers: Sequence[Answer]) -> Json:
     """The document of one plan.
 
     Args:
         plan: what was computed.
         options: every option in force, by its name.
-        outcome: whether the target is met: pass, fail, unknown; None without a target.
-        levers: what to change, ranked.
+        answers: each target, whether it is met, and what to change.
     """
     return {
         "kind": "plan",
@@ -41,8 +40,22 @@ def plan_document(plan: Plan, options: Mapping[str, object], outcome: str | None
         "starts": plan.starts,
         "refusal": _refusal(plan),
         "workload": _workload(plan),
-        "target": None if outcome is None else {"outcome": outcome, "levers": [_lever(lever) for lever in levers]},
+        "target": _target(answers),
     }
+
+
+def _target(answers: Sequence[Answer]) -> Json | None:
+    """The target that decides, with what to change; of several each one beside it."""
+    decides = worst(answers)
+    if decides is None:
+        return None
+    of = {True: "workload", False: "max_model_len"}
+    asked = [{"requests": one.target.requests, "of": of[one.target.of_workload], **_answered(one)} for one in answers]
+    return {**_answered(decides), "asked": asked}
+
+
+def _answered(answer: Answer) -> Json:
+    return {"outcome": answer.outcome, "levers": [_lever(lever) for lever in answer.levers]}
 
 
 def _layout(layout: Layout) -> Json:

@@ -6,12 +6,15 @@ from kvguard.kvcache.budget import Budget
 from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
-from kvguard.kvcache.levers import Lever, Target
+from kvguard.kvcache.levers import Answer, Lever, Target
 from kvguard.kvcache.options import Assumption
 from kvguard.kvcache.plan import End, Plan
-from kvguard.kvcache.spelling import AND, spelt
+from kvguard.kvcache.spelling import AND
 from kvguard.kvcache.workload import request_blocks
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
+from kvguard.render.text_levers import lever_table
+from kvguard.slo import verdict
+from kvguard.slotted import replace
 from kvguard.units import Interval, format_bytes, format_quantity
 
 _KINDS = {
@@ -28,9 +31,7 @@ _BAR = 40
 def plan_text(
     plan: Plan,
     name: str,
-    target: Target | None,
-    outcome: str | None,
-    levers: Sequence[Lever],
+    answers: Sequence[Answer],
     page: Terminal,
 ) -> str:
     """The page.
@@ -38,9 +39,7 @@ def plan_text(
     Args:
         plan: what was computed.
         name: the model, as the user named it.
-        target: what was to be met; None without one.
-        outcome: pass, fail or unknown; None without a target.
-        levers: what to change, ranked.
+        answers: each target, whether it is met, and what to change.
         page: what it is drawn for.
     """
     lines = [*_head(plan, name, page), ""]
@@ -51,8 +50,8 @@ def plan_text(
         lines += ["", *_capacity(plan, plan.low, plan.high, page)]
     if plan.workload is not None:
         lines += ["", *_workload(plan)]
-    if target is not None and outcome is not None:
-        lines += ["", *_target(target, outcome, levers, page)]
+    for answer in answers:
+        lines += ["", *_target(answer, plan, page)]
     if plan.assumptions:
         lines += ["", "Assumed:", *_assumptions(plan, page)]
     return page.finish(lines)
@@ -179,7 +178,10 @@ _LIMITS = {
 }
 
 
-def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Terminal) -> list[str]:
+def _target(answer: Answer, plan: Plan, page: Terminal) -> list[str]:
+    target, outcome, levers = answer.target, answer.outcome, answer.levers
+    load = plan.workload if target.of_workload else None
+    tokens = plan.layout.serving.max_model_len if load is None else load.request_tokens
     what = "of the workload" if target.of_workload else "of max_model_len an engine"
     noun = "request" if target.requests == 1 else "requests"
     words = {"pass": "met", "fail": "missed", "unknown": "can't tell"}
@@ -188,21 +190,27 @@ def _target(target: Target, outcome: str, levers: Sequence[Lever], page: Termina
     if not levers:
         return lines
     single = any(lever.meets and AND not in lever.flag for lever in levers)
-    lines.append("What to change:" if single else "No single lever does; what to change:")
-    for lever in levers:
-        price = "; ".join(text for text in (lever.price, lever.remark) if text)
-        lines += wrap(f"{_lever(lever)}. Price: {price}", page.width, "  ", "    ")
-    return lines
+    head = "What to change, the cheapest first" if single else "No single change is enough; what to change"
+    unit = f"requests of {format_quantity(tokens, 'tokens')}"
+    told = [_told(lever, _unit(lever, target, unit)) for lever in levers]
+    return [*lines, *wrap(f"{head} ({unit}):", page.width), *lever_table(told, page, unit)]
 
 
-def _lever(lever: Lever) -> str:
-    named = spelt(lever.flag, lever.value).replace(AND, " and ")
+def _unit(lever: Lever, target: Target, unit: str) -> str:
+    """Of requests as long as the context, those that a shorter one leaves."""
+    if target.of_workload or lever.flag != "--max-model-len" or not lever.value.isdigit():
+        return unit
+    return f"requests of {format_quantity(int(lever.value), 'tokens')}"
+
+
+def _told(lever: Lever, unit: str) -> verdict.Lever:
+    """The lever as the tables of a verdict draw it: with its figure where there is one, else in words."""
+    told = verdict.Lever(lever.flag, lever.value, "not known", lever.price, unit=unit)
     if lever.gives is None:
-        return f"- {named}: helps, by how much the facts do not say"
+        return told
     if lever.gives.high == 0:
-        return f"- {named}: none would be served still"
-    gives = _range(lever.gives.low, lever.gives.high, "{:,.2f}")
-    return f"{'+' if lever.meets else '-'} {named}: gives {gives}{'' if lever.meets else ', not enough alone'}"
+        return replace(told, gives="none would be served", enough=False)
+    return replace(told, low=lever.gives.low, high=lever.gives.high, enough=lever.meets)
 
 
 def _assumptions(plan: Plan, page: Terminal) -> list[str]:

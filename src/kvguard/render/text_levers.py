@@ -25,7 +25,7 @@ def levers_section(verdict: Verdict, terminal: Terminal) -> list[str]:
     if not levers:
         return []
     lines = wrap(_title(levers, len(every)), terminal.width)
-    rows = _in_full(levers, terminal) if terminal.verbose else _table(levers, terminal)
+    rows = _in_full(levers, terminal) if terminal.verbose else lever_table(levers, terminal, _unit(levers))
     return [*(terminal.paint(line, Tone.STRONG) for line in lines), *rows, *_assumed(levers, terminal)]
 
 
@@ -50,10 +50,15 @@ def _unit(levers: Sequence[Lever]) -> str:
     return next((lever.unit for lever in (*same_length, *counted)), "")
 
 
-def _table(levers: Sequence[Lever], terminal: Terminal) -> list[str]:
-    """A line a lever: the change as it is typed, what it gives, its price."""
+def lever_table(levers: Sequence[Lever], terminal: Terminal, unit: str) -> list[str]:
+    """A line a lever: the change as it is typed, what it gives, its price.
+
+    Args:
+        levers: the changes, ranked.
+        terminal: what it is drawn for.
+        unit: what the head says that the figures count.
+    """
     typed = [shown(lever.spelt.replace(AND, " "), _LONGEST_FLAG) for lever in levers]
-    unit = _unit(levers)
     figures = [shown(_figure(lever, unit), _LONGEST_FIGURE) for lever in levers]
     first, second = max(map(len, typed)), max(map(len, figures))
     margin = 2 * len(INDENT) + first + 2 + second + 2
