@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kvguard.cli.objective_flags import add_objective_flags, asks_for_nothing, slo_from
+from kvguard.cli.objective_flags import add_objective_flags, not_asked, slo_from
 from kvguard.errors import ConfigError, SourceError
 from kvguard.slo.keys import KEYS
 from kvguard.slo.objectives import GateMode, Severity, Slo
@@ -94,8 +94,8 @@ def test_keys_that_need_each_other_are_named() -> None:
 
 
 def test_without_a_flag_nothing_is_asked() -> None:
-    assert asks_for_nothing(slo())
-    assert not asks_for_nothing(slo("--require-ready"))
+    assert not_asked(slo()) == "no objective is given: the start alone is judged"
+    assert not_asked(slo("--require-ready")) is None
 
 
 def test_strict_and_severities_are_carried() -> None:

@@ -15,6 +15,33 @@ def test_a_fine_file_is_said_to_be_fine(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == "fixtures/slo/valid/one-objective.yaml: fine\n"
 
 
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("objectives:\n  # min_concurrency: 2.5\n", "no objective is given: the start alone is judged"),
+        ("severity: {min_concurrency: warn}\n", "no objective is given: the start alone is judged"),
+        (
+            "workload: {prompt_tokens: 7500}\n",
+            "of the requests of 7,500 tokens it is judged only whether one can run: "
+            "--concurrent-requests N asks for so many at once",
+        ),
+    ],
+)
+def test_a_fine_file_that_asks_for_little_says_so(
+    text: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main(["slo", "check", "-"]) == MET
+    assert capsys.readouterr().out == f"stdin: fine; {said}\n"
+
+
+def test_a_baseline_asks_for_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slo = tmp_path / "slo.yaml"
+    slo.write_text(f"regression: {{baseline: {Path('fixtures/logs/story/16k-fp8-cache.log').absolute()}}}\n")
+    assert main(["slo", "check", str(slo)]) == MET
+    assert capsys.readouterr().out == f"{slo}: fine\n"
+
+
 def test_what_is_piped_in_is_called_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO('objectives: {"min_k\\n9": 1}'))
     assert main(["slo", "check", "-"]) == MISSED

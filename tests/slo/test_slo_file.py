@@ -119,8 +119,36 @@ def test_any_text_is_fine_or_has_mistakes_of_one_line(text: str) -> None:
         assert "\n" not in mistake
 
 
-def test_an_alias_that_contains_itself_is_no_trap() -> None:
-    assert mistakes_of("objectives: &a {b: *a}", "slo.yaml")
+@pytest.mark.parametrize("text", ["objectives: &a {b: *a}", "objectives: &a {<<: *a}", "a: &a [*a]"])
+def test_an_alias_that_contains_itself_is_no_trap(text: str) -> None:
+    assert all("\n" not in mistake for mistake in mistakes_of(text, "slo.yaml"))
+
+
+@pytest.mark.parametrize(
+    "objectives, target",
+    [
+        ("{<<: [{min_concurrency: 99}, {min_total_concurrency: 1}]}", 99),
+        ("{<<: [{min_concurrency: 99}, {min_concurrency: 1}], min_concurrency: 3}", 3),
+        ("{<<: {min_concurrency: 99}, min_concurrency: 3}", 3),
+        ("{min_concurrency: 07}", 7),
+        ("{min_concurrency: '010'}", 10),
+    ],
+)
+def test_what_every_reader_of_yaml_takes_alike_is_taken(objectives: str, target: float) -> None:
+    settings = read_settings(f"objectives: {objectives}", "slo.yaml")
+    assert settings.values["min_concurrency"] == target
+
+
+def test_a_dtype_is_read_as_vllm_spells_it() -> None:
+    assert read_settings("objectives: {expect_kv_cache_dtype: FP8_E4M3 }", "slo.yaml").values == {
+        "expect_kv_cache_dtype": "fp8_e4m3"
+    }
+
+
+@pytest.mark.parametrize("name", ["min_concurrency", "expect_engines", "max_kv_cache_usage"])
+def test_a_flag_that_asks_for_nothing_is_refused_as_well(name: str) -> None:
+    with pytest.raises(ConfigError, match="asks for nothing"):
+        slo_of(Settings({name: float(name == "max_kv_cache_usage")}))
 
 
 # --- the documentation ------------------------------------------------------------------------------------------------

@@ -27,9 +27,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(files: list[str]) -> int:
+    from kvguard.cli.objective_flags import not_asked
     from kvguard.render.log_text import shown
     from kvguard.render.start_facts import log_name
-    from kvguard.slo.file import mistakes_of
+    from kvguard.slo.file import mistakes_of, read_settings
+    from kvguard.slo.settings import slo_of
     from kvguard.sources.documents import LARGEST_SLO, missing_files, read_text
 
     status = exit_status.MET
@@ -42,5 +44,7 @@ def _check(files: list[str]) -> int:
         if mistakes:
             status = exit_status.MISSED
         else:
-            put(f"{name}: fine\n")
+            asked = read_settings(text, name)
+            said = None if "baseline" in asked.values else not_asked(slo_of(asked))
+            put(f"{name}: fine; {said}\n" if said else f"{name}: fine\n")
     return status

@@ -15,7 +15,7 @@ from kvguard.errors import ConfigError
 from kvguard.slo.keys import BY_NAME, KEYS, SECTIONS, Key
 from kvguard.slo.marked_yaml import KeyPath, MarkedDocument, read_marked
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, Severity
-from kvguard.slo.quantities import read_value
+from kvguard.slo.quantities import read_value, shown
 from kvguard.slo.settings import Settings, problems
 
 _LONGEST_KEY = 60
@@ -118,7 +118,7 @@ def _read(text: str, name: str, flags: Settings) -> tuple[Settings, tuple[str, .
         raise ConfigError(f"{name}: an SLO file is a mapping with some of: {known}")
     # an empty section (`runtime:` and nothing under it) asks for nothing
     given = {_part(section): {} if value is None else value for section, value in sections.items()}
-    found = [(path, f"{_dotted(path)}: written twice") for path in document.repeated]
+    found = [(path, f"{_dotted(path)}: {mistake}") for path, mistake in document.mistakes]
     try:
         SloFile.model_validate(given)
     except ValidationError as error:
@@ -154,7 +154,7 @@ def _path_of(problem: str) -> KeyPath:
 
 def _told(detail: ErrorDetails) -> tuple[KeyPath, str]:
     path = tuple(map(_part, detail["loc"]))
-    if detail["type"] == "extra_forbidden":
+    if detail["type"] in ("extra_forbidden", "invalid_key"):
         return path, f"{_dotted(path)}: no such key{_nearest(path)}"
     if detail["type"] == "model_type":
         return path, f"{_dotted(path)}: a mapping of keys belongs here"
@@ -185,8 +185,8 @@ def _names(section: str) -> tuple[str, ...]:
 
 
 def _part(key: object) -> str:
-    """A key as a text; a number is none, whatever its length."""
-    return key if isinstance(key, str) else type(key).__name__
+    """A key as a text, whatever it is in YAML."""
+    return key if isinstance(key, str) else shown(key)
 
 
 def _dotted(path: KeyPath) -> str:

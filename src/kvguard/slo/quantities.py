@@ -23,13 +23,13 @@ def read_value(unit: str, written: object) -> float | int | str | bool:
 
 def _number(written: object, wanted: str, unit: str = "") -> float:
     if isinstance(written, bool) or not isinstance(written, int | float | str):
-        raise QuantityError(f"{_shown(written)} is not {wanted}")
+        raise QuantityError(f"{shown(written)} is not {wanted}")
     try:
         value = float(written.removesuffix(unit) if isinstance(written, str) else written)
     except (ValueError, OverflowError):
-        raise QuantityError(f"{_shown(written)} is not {wanted}") from None
+        raise QuantityError(f"{shown(written)} is not {wanted}") from None
     if not math.isfinite(value) or value < 0:
-        raise QuantityError(f"{_shown(written)} is not {wanted}")
+        raise QuantityError(f"{shown(written)} is not {wanted}")
     return value
 
 
@@ -43,16 +43,16 @@ def _count(written: object) -> int:
         written = written.replace(",", "").replace("_", "")
     value = _number(written, "a whole number from 0 on, as 16384")
     if not value.is_integer():
-        raise QuantityError(f"{_shown(written)} is not a whole number, as 16384")
+        raise QuantityError(f"{shown(written)} is not a whole number, as 16384")
     return int(value)
 
 
 def _bytes(written: object) -> int:
     value = parse_bytes(written) if isinstance(written, str) else _count_of_bytes(written)
     if 0 < value < MIB:  # 3.4 without its unit would be met by every server there is
-        raise QuantityError(f"{_shown(written)} is {value:,} bytes: write the unit, as 3.4GiB")
+        raise QuantityError(f"{shown(written)} is {value:,} bytes: write the unit, as 3.4GiB")
     if value < 0:
-        raise QuantityError(f"{_shown(written)} is not a size, as 3.4GiB")
+        raise QuantityError(f"{shown(written)} is not a size, as 3.4GiB")
     return value
 
 
@@ -63,7 +63,7 @@ def _count_of_bytes(written: object) -> int:
 def _ratio(written: object) -> float:
     value = parse_ratio(written) if isinstance(written, str) else _number(written, "a share, as 5% or 0.05")
     if not 0 <= value <= 1:
-        raise QuantityError(f"{_shown(written)} is not a share between 0 and 1: write 5% or 0.05")
+        raise QuantityError(f"{shown(written)} is not a share between 0 and 1: write 5% or 0.05")
     return value
 
 
@@ -73,26 +73,31 @@ def _seconds(written: object) -> float:
 
 def _text(written: object) -> str:
     if not isinstance(written, str) or not written.strip():
-        raise QuantityError(f"{_shown(written)} is not a name")
+        raise QuantityError(f"{shown(written)} is not a name")
     return written
+
+
+def _dtype(written: object) -> str:
+    """vLLM knows its dtypes in lower case, and refuses any other."""
+    return _text(written).strip().lower()
 
 
 def _switch(written: object) -> bool:
     if not isinstance(written, bool):
-        raise QuantityError(f"{_shown(written)} is neither true nor false")
+        raise QuantityError(f"{shown(written)} is neither true nor false")
     return written
 
 
 def _choice(*names: str) -> Callable[[object], str]:
     def read(written: object) -> str:
         if written not in names:
-            raise QuantityError(f"{_shown(written)} is none of {', '.join(names)}")
+            raise QuantityError(f"{shown(written)} is none of {', '.join(names)}")
         return str(written)
 
     return read
 
 
-def _shown(written: object) -> str:
+def shown(written: object) -> str:
     """What was written, in one short line; a list or a mapping only by its kind: YAML's aliases make them endless."""
     if isinstance(written, dict | list | set):
         return {dict: "a mapping", list: "a list", set: "a set"}[type(written)]
@@ -110,7 +115,7 @@ _READERS: Mapping[str, Callable[[object], float | int | str | bool]] = MappingPr
         "bytes": _bytes,
         "ratio": _ratio,
         "seconds": _seconds,
-        "": _text,
+        "": _dtype,
         "text": _text,
         "switch": _switch,
         "layers": _choice("uniform"),
@@ -123,4 +128,4 @@ _READERS: Mapping[str, Callable[[object], float | int | str | bool]] = MappingPr
 
 
 def _wrong_version(written: object) -> int:
-    raise QuantityError(f"{_shown(written)} is not a version of SLO files that this kvguard reads: write 1")
+    raise QuantityError(f"{shown(written)} is not a version of SLO files that this kvguard reads: write 1")

@@ -1,6 +1,6 @@
 """What a person asked for, from a file and from flags, as one flat mapping of read values; and the `Slo` it makes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from kvguard.errors import ConfigError
 from kvguard.slo.keys import BY_NAME, KEYS
 from kvguard.slo.objectives import KINDS, Gate, GateMode, Objective, OnUnknown, Severity, Slo, Workload
 from kvguard.slotted import dataclass, field
+from kvguard.units import format_quantity
 
 if TYPE_CHECKING:
     from kvguard.slo.baselines.baseline import Baseline
@@ -79,8 +80,38 @@ def problems(settings: Settings) -> tuple[str, ...]:
         found.append(
             f"workload.shared_prefix_tokens ({shared}) is more than workload.prompt_tokens ({prompt}), whose part it is"
         )
+    found.extend(_met_by_all_or_none(values))
     return tuple(found)
 
+
+def _met_by_all_or_none(values: Mapping[str, float | int | str | bool]) -> Iterator[str]:
+    """Targets that templates fill in and nobody means: they would pass every server, or none."""
+    for name, value in values.items():
+        if name in _EMPTY and float(value) == _EMPTY[name]:
+            key = BY_NAME[name]
+            shown = format_quantity(float(value), key.unit)
+            yield f"{key.section}.{name} of {shown} asks for nothing: leave it out, or write what is needed"
+    together = values.get("concurrent_requests", 0)
+    if not float(together).is_integer():
+        yield f"workload.concurrent_requests ({together:g}) is not a whole number of requests"
+
+
+_EMPTY: Mapping[str, float] = MappingProxyType(
+    {
+        "min_concurrency": 0,
+        "min_total_concurrency": 0,
+        "min_kv_cache_tokens": 0,
+        "min_kv_cache": 0,
+        "expect_max_model_len": 0,
+        "expect_engines": 0,
+        "prompt_tokens": 0,
+        "max_prompt_tokens": 0,
+        "concurrent_requests": 0,
+        "max_kv_cache_usage": 1,
+        "max_drop": 1,
+    }
+)
+"""Values of keys, in base units, that ask for nothing a server could fail to have, or could have at all."""
 
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("concurrent_requests", ("prompt_tokens",)),
