@@ -56,6 +56,34 @@ class TestKinds:
         path.write_bytes(text)
         assert content(path) == text
 
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress], ids=["plain", "gzip", "zstd"])
+    @pytest.mark.parametrize("zeros", [2, 1000, 3 * BLOCK_BYTES + 1])
+    def test_zeros_before_the_log_are_left_out(self, tmp_path: Path, pack, zeros: int) -> None:
+        """copytruncate under a writer that does not append: what stands behind them is a line like any other."""
+        path = tmp_path / "vllm.log"
+        path.write_bytes(pack(bytes(zeros) + TEXT))
+        assert content(path) == TEXT
+
+    @pytest.mark.parametrize("text", [b"\0I\0N", b"one\n\0\0two\n", b"\0"])
+    def test_other_zeros_are_not(self, tmp_path: Path, text: bytes) -> None:
+        path = tmp_path / "vllm.log"
+        path.write_bytes(text)
+        assert content(path) == text
+
+    @pytest.mark.parametrize("text", [b"", TEXT], ids=["nothing", "a log"])
+    def test_a_hole_of_a_tebibyte_is_passed_over(self, tmp_path: Path, text: bytes) -> None:
+        path = tmp_path / "vllm.log"
+        with path.open("wb") as file:
+            file.truncate(2**40)
+            file.seek(2**40)
+            file.write(text)
+        assert content(path) == text
+
+    def test_zeros_that_come_through_a_pipe(self, stdin) -> None:
+        stdin.write(bytes(5000) + b"one\n")
+        stdin.close()
+        assert b"".join(read_blocks(STDIN, 1000)) == b"one\n"
+
     def test_blocks_are_as_large_as_asked_for(self, tmp_path: Path) -> None:
         path = tmp_path / "vllm.log"
         path.write_bytes(b"x" * 2500)
@@ -97,6 +125,14 @@ class TestErrors:
 
     def test_no_such_file(self, tmp_path: Path) -> None:
         assert self.error(tmp_path / "vllm.log") == f"{tmp_path}/vllm.log: no such file"
+
+    @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/urandom"])
+    def test_a_device_without_an_end(self, device: str) -> None:
+        with pytest.raises(SourceError, match=f"^{device}: is a device: name the log file$"):
+            next(read_blocks(device))
+
+    def test_the_empty_device_is_an_empty_log(self) -> None:
+        assert list(read_blocks(os.devnull)) == []
 
     def test_a_folder(self, tmp_path: Path) -> None:
         assert self.error(tmp_path) == f"{tmp_path}: is a directory: name the log file in it"
@@ -160,7 +196,7 @@ class TestMemory:
         with path.open("wb") as file:
             engine = zlib.compressobj(1, wbits=31) if pack == "gzip" else zstd.ZstdCompressor()
             for _ in range(size // BLOCK_BYTES):
-                file.write(engine.compress(bytes(BLOCK_BYTES)))
+                file.write(engine.compress(b"x" * BLOCK_BYTES))
             file.write(engine.flush())
         tracemalloc.start()
         assert sum(map(len, read_blocks(str(path)))) == size

@@ -184,6 +184,23 @@ class TestTruncation:
             file.write("more\n")
         assert following.read() == "more\n"
 
+    def test_a_hole_of_a_tebibyte_takes_no_time(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        os.truncate(log, 0)
+        os.truncate(log, 2**40)
+        append(log, "two\n")
+        assert following.read(times=2) == "|two\n"
+
+    def test_nor_does_one_in_a_rotated_file(self, log: Path, following: Following) -> None:
+        append(log, "one\n")
+        following.read()
+        log.with_name("vllm.log.1").touch()
+        os.truncate(log.with_name("vllm.log.1"), 2**40)
+        os.truncate(log, 0)
+        append(log, "two\n")
+        assert following.read(times=2) == "|two\n"
+
     def test_only_the_end_cut_off_is_read_again_rather_than_lost(self, log: Path, following: Following) -> None:
         append(log, "one\ntwo\n")
         following.read()

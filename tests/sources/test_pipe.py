@@ -64,6 +64,16 @@ def test_a_pipe_that_is_not_there(tmp_path: Path) -> None:
         PipeSource(str(tmp_path / "none"))
 
 
+def test_a_device_without_an_end_at_stdin() -> None:
+    saved = os.dup(0)
+    with Path("/dev/zero").open("rb") as zeros:
+        os.dup2(zeros.fileno(), 0)
+    with pytest.raises(SourceError, match=r"^stdin: is a device: name the log file$"):
+        PipeSource()
+    os.dup2(saved, 0)
+    os.close(saved)
+
+
 def test_driving_it_to_its_end(source: PipeSource, fifo: Path) -> None:
     with fifo.open("wb", buffering=0) as writer:
         steps = arrivals(source)

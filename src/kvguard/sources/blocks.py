@@ -6,6 +6,8 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from kvguard.errors import SourceError
@@ -33,20 +35,65 @@ def read_blocks(name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     `-` is stdin. What is compressed is told by its first bytes, not by its name. Opening a named pipe waits for a
     writer; it ends with its last writer.
 
+    Zeros that it begins with are left out: behind a cut a writer that does not append goes on at its old place.
+
     Raises:
         SourceError: at the first block where nothing can be read, at a later one where reading fails or an archive
             turns out to be broken.
     """
+    shown = "stdin" if name == STDIN else name
     try:
         descriptor = os.dup(0) if name == STDIN else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            yield from _content(name, descriptor, block_bytes)
+            refuse_what_is_no_log(shown, descriptor)
+            yield from _behind_zeros(_content(name, descriptor, block_bytes))
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise SourceError(describe_os_error("stdin" if name == STDIN else name, error)) from None
+        raise SourceError(describe_os_error(shown, error)) from None
+
+
+def refuse_what_is_no_log(shown: str, descriptor: int) -> None:
+    """A device that is neither a terminal nor empty has no end and no lines (/dev/zero, /dev/full, a disk).
+
+    Raises:
+        SourceError: it is such a device, or a folder.
+    """
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise SourceError(f"{shown}: {_ADVICE[errno.EISDIR]}")
+    is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
+    if is_device and not os.isatty(descriptor) and status.st_rdev != Path(os.devnull).stat().st_rdev:
+        raise SourceError(f"{shown}: is a device: name the log file")
+
+
+def data_at(descriptor: int, offset: int) -> int:
+    """Where the next data stands, at a place or behind the hole in it; the file's end where there is none."""
+    try:
+        return os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return max(offset, os.fstat(descriptor).st_size)
+        return offset  # a pipe, or a file system that does not tell; a read will say more
+
+
+def _skip_hole(descriptor: int) -> None:
+    """A hole can be larger than any disk: reading its zeros takes minutes a TiB."""
+    with suppress(OSError):  # a pipe has none
+        here = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, data_at(descriptor, here), os.SEEK_SET)
+
+
+def _behind_zeros(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The content from its first letter on; a single zero is half a letter of UTF-16."""
+    first = next(blocks, b"")
+    if first.startswith(b"\0\0"):
+        while first and not (data := first.lstrip(b"\0")):
+            first = next(blocks, b"")
+        first = data
+    if first:
+        yield first
+    yield from blocks
 
 
 def read_descriptor(descriptor: int, name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -76,6 +123,8 @@ def _content(name: str, descriptor: int, block_bytes: int) -> Iterator[bytes]:
                 advice = "decompress what is left of it, and check that"
                 raise SourceError(f"{name}: broken archive ({error}): {advice}") from None
             return
+    if first == bytes(len(first)):
+        _skip_hole(descriptor)
     while first:
         yield first
         first = os.read(descriptor, block_bytes)

@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Sequence
 
 from kvguard.errors import SourceError
-from kvguard.sources.blocks import STDIN, describe_os_error
+from kvguard.sources.blocks import STDIN, describe_os_error, refuse_what_is_no_log
 from kvguard.sources.source import READ_BYTES, Record, SourceEvent, SourceStatus, State
 
 _UNTIL_READABLE_S = 60.0  # the descriptor wakes whoever waits; this only bounds the wait
@@ -31,6 +31,11 @@ class PipeSource:
             self._descriptor = os.dup(0) if name == STDIN else os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise SourceError(describe_os_error(self._name, error)) from None
+        try:
+            refuse_what_is_no_log(self._name, self._descriptor)
+        except SourceError:
+            os.close(self._descriptor)
+            raise
         if fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
             os.close(self._descriptor)
             raise SourceError(describe_os_error(self._name, OSError(errno.EBADF, os.strerror(errno.EBADF))))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvguard.slotted import dataclass
-from kvguard.sources.blocks import BLOCK_BYTES
+from kvguard.sources.blocks import BLOCK_BYTES, data_at
 
 HEAD_BYTES = 1024
 TAIL_BYTES = 256
@@ -144,9 +144,9 @@ class TrackedFile:
 
     def _skip_hole(self) -> None:
         """After copytruncate a process without O_APPEND writes on at its old place, behind a hole of zeros."""
-        data_at = _data_at(self._descriptor, self._offset)
-        if data_at > self._offset:
-            self._offset, self._tail, self._in_hole = data_at, b"", True
+        place = data_at(self._descriptor, self._offset)
+        if place > self._offset:
+            self._offset, self._tail, self._in_hole = place, b"", True
 
 
 def _up_to_zeros(data: bytes, begin: int) -> bytes:
@@ -163,16 +163,9 @@ def first_data(descriptor: int) -> tuple[int, bytes]:
 
     A hole in a file often becomes written zeros in its copy.
     """
-    place = _data_at(descriptor, 0)
+    place = data_at(descriptor, 0)
     while (block := os.pread(descriptor, BLOCK_BYTES, place)) and block == bytes(len(block)):
         place += len(block)
     data = block.lstrip(b"\0")
     place += len(block) - len(data)
     return place, os.pread(descriptor, HEAD_BYTES, place)
-
-
-def _data_at(descriptor: int, offset: int) -> int:
-    try:
-        return os.lseek(descriptor, offset, os.SEEK_DATA)
-    except OSError:  # nothing but hole up to the end, or a file system that does not tell; a read will say more
-        return offset
