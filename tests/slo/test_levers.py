@@ -91,6 +91,49 @@ def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
     assert last.price == "the pool is not enlarged"
 
 
+@pytest.mark.parametrize(
+    "beside, left_out, first",
+    [
+        ({}, set(), "--kv-cache-dtype fp8"),
+        ({"expect_max_model_len": 16_384}, {"--max-model-len"}, "--kv-cache-dtype fp8"),
+        ({"expect_max_model_len": 1_048_576}, {"--max-model-len"}, "--kv-cache-dtype fp8"),
+        ({"expect_kv_cache_dtype": "auto"}, {"--kv-cache-dtype"}, "--max-model-len 11763"),
+        ({"expect_kv_cache_dtype": "fp8_e4m3"}, set(), "--kv-cache-dtype fp8"),
+        ({"workload": Workload(15_000, 1_000)}, {"--max-model-len"}, "--kv-cache-dtype fp8"),
+        ({"workload": Workload(11_000, 700)}, set(), "--kv-cache-dtype fp8"),
+    ],
+)
+def test_no_lever_breaks_what_the_slo_asks_beside(beside: dict[str, object], left_out: set[str], first: str) -> None:
+    check = the_check(judged("16k-bf16-cache.log", slo(min_concurrency=2.5, **beside)))
+    flags = {flag for lever in check.levers for flag in lever.flags}
+    assert {"--max-model-len", "--kv-cache-dtype"} - flags == left_out
+    assert next(lever.spelt for lever in check.levers if lever.enough) == first
+
+
+def test_another_engine_breaks_the_number_that_is_expected() -> None:
+    load = Workload(7_500, 1_000, uniform_layers=True)
+    open_to_it = the_check(judged("16k-fp8-cache.log", slo(concurrent_requests=12, workload=load)))
+    assert "--data-parallel-size" in {lever.flag for lever in open_to_it.levers}
+    one = judged("16k-fp8-cache.log", slo(concurrent_requests=12, workload=load, expect_engines=1))
+    fixed = next(check for check in one.checks if check.objective == "concurrent_requests")
+    assert "--data-parallel-size" not in {flag for lever in fixed.levers for flag in lever.flags}
+
+
+def test_a_longer_context_is_no_way_out_where_another_is_expected() -> None:
+    load = Workload(16_000, 1_000, uniform_layers=True)
+    asked = slo(concurrent_requests=1, workload=load, expect_max_model_len=16_384)
+    check = the_check(judged("16k-fp8-cache.log", asked))
+    assert (check.objective, check.outcome) == ("concurrent_requests", Outcome.FAIL)
+    assert spelt(check.levers) == ["at most 16,384 tokens a request"]
+
+
+def test_a_refused_context_that_is_expected_needs_more_memory() -> None:
+    verdict = judged("l4-default-context.log", slo(expect_max_model_len=131_072))
+    needs = "give the KV cache more memory: the SLO expects a context of 131,072 tokens"
+    assert verdict.reasons[0].remedy == needs
+    assert "--max-model-len" not in {lever.flag for lever in verdict.levers}
+
+
 def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
     levers = the_check(judged("rag-24gb.log", TWENTY)).levers
     fp8 = next(lever for lever in levers if lever.spelt == "--kv-cache-dtype fp8")

@@ -43,7 +43,8 @@ def suggest(facts: Facts, target: Target, others: Sequence[Facts] = ()) -> tuple
     builders = _FOR_WORKLOAD if target.of_workload else _FOR_LENGTH
     possible = (*builders, *_FOR_ANY[facts.fixed])
     found = [change for build in possible if (change := build(question)) is not None]
-    return rank_levers(question, found)
+    fixed = dict(target.fixed)
+    return rank_levers(question, [change for change in found if fixed.get(change.flag, change.value) == change.value])
 
 
 def _more_bytes(facts: Facts, gained: Interval) -> Facts:

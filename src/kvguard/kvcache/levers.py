@@ -70,6 +70,8 @@ class Target:
     of_workload: bool = False
     of_bytes: bool = False
     """Whether `requests` is bytes of the cache on a rank instead."""
+    fixed: tuple[tuple[str, str], ...] = ()
+    """Flags whose value is not open, with it: no other is proposed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,9 @@ def shorter(question: Question) -> Change | None:
         return None
     price, remark = "longer requests are refused, the pool is not enlarged", "the same tokens fit as before"
     best = largest(lambda length: question.met_with(lambda facts: _at_length(facts, length)), longest)
+    load = question.facts.workload
+    if load is not None and best < load.request_tokens:
+        return None  # the load's own requests would be refused
     if not 0 < best < longest:
         return None if best else direction("--max-model-len", "lower", price, remark)
     cost = 6 + _cut(best, longest)

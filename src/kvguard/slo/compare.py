@@ -9,7 +9,7 @@ from kvguard.slo.observation import Observation
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
 from kvguard.units import Interval, format_apart, format_quantity
 
-_SAME_DTYPE: Mapping[str, str] = MappingProxyType({"fp8": "fp8_e4m3"})
+SAME_DTYPE: Mapping[str, str] = MappingProxyType({"fp8_e4m3": "fp8"})
 """vLLM's alias (`--kv-cache-dtype fp8` is fp8_e4m3 on CUDA); every other spelling is its own."""
 
 _PHRASES: Mapping[tuple[Bound, Outcome], str] = MappingProxyType(
@@ -80,7 +80,7 @@ def _worst_end(objective: Objective, interval: Interval) -> float:
 def _met(objective: Objective, value: float | str | None) -> Outcome:
     target = objective.target
     if isinstance(value, str) or isinstance(target, str):
-        met = _SAME_DTYPE.get(str(value), value) == _SAME_DTYPE.get(str(target), target)
+        met = SAME_DTYPE.get(str(value), value) == SAME_DTYPE.get(str(target), target)
     else:
         assert value is not None, "an observation that is not missing has a value"
         met = _BOUNDS[objective.kind.bound](value, target)

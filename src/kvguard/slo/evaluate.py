@@ -77,7 +77,7 @@ def _of_newest(report: CapacityReport, slo: Slo, now: float | None) -> Verdict:
     return Verdict(
         outcome=outcome,
         report=report,
-        reasons=tuple(_reasons(report, outcome, checks, warnings, context.pools)),
+        reasons=tuple(_reasons(report, outcome, checks, warnings, context.pools, slo)),
         checks=checks,
         warnings=warnings,
         levers=_levers(context, checks, warnings),
@@ -171,7 +171,7 @@ def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable
     if not found and "request-exceeds-pool" in failing and start is not None and context.pools is not None:
         from kvguard.slo.levers import levers_of_workload
 
-        found = levers_of_workload(1.0, start, context.pools)
+        found = levers_of_workload(1.0, start, context.slo, context.pools)
     if not found:
         return ()
     from kvguard.slo.levers import shortlist
@@ -250,6 +250,7 @@ def _reasons(
     checks: tuple[CheckResult, ...],
     warnings: tuple[JudgedWarning, ...],
     pools: Pools | None,
+    slo: Slo,
 ) -> Iterable[Reason]:
     start = report.start
     if outcome is Outcome.PASS:
@@ -257,7 +258,7 @@ def _reasons(
         return
     ended = ended_reason(report)
     if start is not None and start.phase is Phase.FAILED:
-        yield failure_reason(start)
+        yield failure_reason(start, slo.target("expect_max_model_len"))
     elif ended is not None:
         yield ended
     yield from _of_checks(checks, Outcome.FAIL)

@@ -10,10 +10,11 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
+from kvguard.slo.compare import SAME_DTYPE
 from kvguard.slo.fit_by_log import uniform_pools
 from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
-from kvguard.slo.objectives import Workload
+from kvguard.slo.objectives import Severity, Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.refusal import cache_there
 from kvguard.slo.served_model import ServedModel
@@ -35,6 +36,25 @@ _TAKEN_AS_16_BIT: Mapping[str, tuple[str, Callable[[Start], bool]]] = MappingPro
     }
 )
 """What a lever takes to be 16-bit now, by its flag, and whether the log is silent on it."""
+
+
+def fixed_by(slo: Slo) -> tuple[tuple[str, str], ...]:
+    """Flags that a failing objective of the SLO itself expects a value of: a lever that changes them misses that."""
+    expected = ((o.kind.key, o.target) for o in slo.objectives if o.severity is Severity.FAIL)
+    return tuple(
+        (_EXPECTED[key], SAME_DTYPE.get(target, target) if isinstance(target, str) else f"{target:.0f}")
+        for key, target in expected
+        if key in _EXPECTED
+    )
+
+
+_EXPECTED: Mapping[str, str] = MappingProxyType(
+    {
+        "expect_max_model_len": "--max-model-len",
+        "expect_kv_cache_dtype": "--kv-cache-dtype",
+        "expect_engines": "--data-parallel-size",
+    }
+)
 
 
 def readings_of(start: Start, pools: Pools | None, workload: Workload | None) -> tuple[Facts, ...]:

@@ -9,7 +9,7 @@ from kvguard.kvcache import changes
 from kvguard.kvcache import levers as arithmetic
 from kvguard.kvcache.levers import REQUEST_LENGTH, Facts, Target
 from kvguard.kvcache.spelling import AND
-from kvguard.slo.lever_facts import assumed_by, readings_of
+from kvguard.slo.lever_facts import assumed_by, fixed_by, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.refusal import OF_THE_CACHE, is_of_context
@@ -56,7 +56,7 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
     estimate = failure.estimated_max_model_len if wanted <= 1 else None
-    found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted))]
+    found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted, fixed=fixed_by(slo)))]
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
     told = _told(start, ordered, wanted, lambda lever: _of_length(lever, readings[0].max_model_len))
@@ -141,7 +141,7 @@ def _at_length(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) 
     """Concurrency at max_model_len, of one engine."""
     engines = max(start.capacity.engines, 1) if check.objective == "min_total_concurrency" else 1
     wanted = float(check.target) / engines
-    found = _suggested(readings_of(start, pools, slo.workload), Target(wanted))
+    found = _suggested(readings_of(start, pools, slo.workload), Target(wanted, fixed=fixed_by(slo)))
     each = "" if engines == 1 else f", on each of {engines} engines"
     length = start.capacity.weakest.max_model_len
     return _told(start, found, wanted, lambda lever: _of_length(lever, length) + each)
@@ -161,7 +161,8 @@ def _in_tokens(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) 
         return ()
     scale = check.observed / before.low
     wanted = float(check.target) / scale
-    found = [lever for lever in _suggested(readings, Target(wanted)) if lever.flag != _LENGTH]
+    suggested = _suggested(readings, Target(wanted, fixed=fixed_by(slo)))
+    found = [lever for lever in suggested if lever.flag != _LENGTH]
 
     def tokens(figure: Interval) -> Interval:
         return Interval(round(figure.low * scale), round(figure.high * scale))
@@ -192,13 +193,14 @@ def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None
         return ()
     length = refused_at(start, workload)
     if length is not None:
-        return _for_the_refused(float(check.target), pools, length)
-    return (*levers_of_workload(float(check.target), start, pools), *_no_larger_pool(start, workload, check))
+        return _for_the_refused(float(check.target), slo, pools, length)
+    return (*levers_of_workload(float(check.target), start, slo, pools), *_no_larger_pool(start, workload, check))
 
 
-def levers_of_workload(wanted: float, start: Start, pools: Pools) -> tuple[Lever, ...]:
+def levers_of_workload(wanted: float, start: Start, slo: Slo, pools: Pools) -> tuple[Lever, ...]:
     """What would let so many requests of the workload run at once, over all engines."""
-    found = _suggested(readings_of(start, pools, pools.workload), Target(wanted, of_workload=True))
+    target = Target(wanted, of_workload=True, fixed=fixed_by(slo))
+    found = _suggested(readings_of(start, pools, pools.workload), target)
     unit = _requests_of(pools.workload.request_tokens)
     return _told(start, found, wanted, lambda lever: "requests" if lever.flag == REQUEST_LENGTH else unit)
 
@@ -208,14 +210,14 @@ def _of_waiting(check: CheckResult, start: Start, slo: Slo, pools: Pools | None)
     load = start.runtime
     if pools is None or not pools.workload.request_tokens or load.peak_running is None or load.peak_waiting is None:
         return ()
-    return levers_of_workload(load.peak_running + load.peak_waiting - float(check.target), start, pools)
+    return levers_of_workload(load.peak_running + load.peak_waiting - float(check.target), start, slo, pools)
 
 
 def _requests_of(tokens: int) -> str:
     return f"requests of {format_count(tokens)} tokens"
 
 
-def _for_the_refused(wanted: float, pools: Pools, length: int) -> tuple[Lever, ...]:
+def _for_the_refused(wanted: float, slo: Slo, pools: Pools, length: int) -> tuple[Lever, ...]:
     """What lets requests in that vLLM refuses for their length: a longer context, or shorter requests."""
     tokens = pools.workload.request_tokens
     longer = "one such request must fit the pool, or the start is refused"
@@ -225,7 +227,8 @@ def _for_the_refused(wanted: float, pools: Pools, length: int) -> tuple[Lever, .
     )
     told = []
     for way, held in zip(ways, (held_workload(pools), held_workload(pools, length)), strict=True):
-        if held is not None and held.service.low >= 1:
+        open_to_it = dict(fixed_by(slo)).get(way.flag, way.value) == way.value
+        if held is not None and held.service.low >= 1 and open_to_it:
             told.append(_weighed(way, held.service, held.service.low >= wanted, held.service.high < wanted))
     return tuple(told)
 
@@ -254,7 +257,7 @@ def _of_share(check: CheckResult, start: Start, slo: Slo, pools: Pools | None) -
     wanted = 1 / float(check.target)
     found = [
         lever
-        for lever in _suggested(readings, Target(wanted, of_workload=True))
+        for lever in _suggested(readings, Target(wanted, of_workload=True, fixed=fixed_by(slo)))
         if lever.flag not in ("--data-parallel-size", "--max-num-seqs") and (lever.gives is None or lever.gives.low > 0)
     ]
     return _told(start, found, wanted, lambda lever: "ratio", lambda fit: Interval(1 / fit.high, 1 / fit.low))

@@ -13,8 +13,8 @@ from kvguard.units import format_bytes, format_count
 # --- a start that failed ----------------------------------------------------------------------------------------------
 
 
-def failure_reason(start: Start) -> Reason:
-    """Why the start failed, in its own numbers, and the first thing to do."""
+def failure_reason(start: Start, expected: float | str | None) -> Reason:
+    """Why the start failed, in its own numbers, and the first thing to do; `expected` is the SLO's max_model_len."""
     failure = start.failure
     if failure is None:
         return Reason(
@@ -24,7 +24,9 @@ def failure_reason(start: Start) -> Reason:
             _FAILURE_REMEDIES[FailureKind.OTHER],
         )
     headline = _HEADLINES[failure.kind](failure)
-    return Reason("start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure))
+    return Reason(
+        "start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure, expected)
+    )
 
 
 def _too_small(failure: Failure) -> str:
@@ -101,10 +103,12 @@ _FAILURE_REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
 )
 
 
-def _failure_remedy(start: Start, failure: Failure) -> str:
+def _failure_remedy(start: Start, failure: Failure, expected: float | str | None) -> str:
     remedy = _FAILURE_REMEDIES[failure.kind]
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and fits:
+        if expected is not None and float(expected) > fits:
+            return f"give the KV cache more memory: the SLO expects a context of {format_count(float(expected))} tokens"
         return f"set --max-model-len {fits} or less, or give the KV cache more memory"
     if failure.mamba_blocks:
         return f"set --max-num-seqs {failure.mamba_blocks} or less, or give the KV cache more memory"
