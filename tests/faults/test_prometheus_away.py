@@ -1,5 +1,6 @@
 """A Prometheus that is away, slow, broken or something else: one line in time, status 2, and never a figure."""
 
+import gzip
 import json
 import socket
 import threading
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from kvguard.cli import main
+from kvguard.errors import SourceError
 from kvguard.sources import prometheus_query
 from tests.faults.programs import LOG
 from tests.live_prometheus import free_port
@@ -115,6 +117,23 @@ def test_it_is_not_waited_for_for_ever(
         status, said = judged(url)
 
     assert (status, said) == (2, f"kvguard: {url}: no answer ({told}): give the URL of a Prometheus server\n")
+
+
+@pytest.mark.parametrize("token", ["first\nsecond", "caf\u00e9"])
+def test_a_token_that_cannot_be_sent_is_told_without_it(token: str) -> None:
+    with prometheus(says(vector(SAMPLE))) as url, pytest.raises(SourceError) as told:
+        prometheus_query.instant_query(url, "up", token)
+
+    assert str(told.value) == f"{url}: not asked: the token is no line of plain letters: look into its file"
+
+
+def test_a_bomb_is_not_unpacked(judged: Callable[[str], tuple[int, str]]) -> None:
+    packed = gzip.compress(b" " * 2**26)
+    with prometheus(says(packed, "200 OK\r\nContent-Encoding: gzip")) as url:
+        status, said = judged(url)
+
+    assert (status, said.count("\n")) == (2, 1)
+    assert ": answered 200 and no Prometheus API: " in said
 
 
 def test_one_that_is_not_there(judged: Callable[[str], tuple[int, str]]) -> None:

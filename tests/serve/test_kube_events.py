@@ -5,6 +5,7 @@ import json
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.got: queue.Queue[tuple[str, str, Any]] = queue.Queue()
         self.status = 201
+        self.endless = False
         fake = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -31,6 +33,9 @@ class FakeApi:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 self.send_response(fake.status)
                 self.end_headers()
+                with suppress(OSError):
+                    while fake.endless:
+                        self.wfile.write(bytes(2**16))
                 fake.got.put((self.path, self.headers["Authorization"], json.loads(body)))
 
             def log_message(self, *_: object) -> None:
@@ -106,6 +111,25 @@ def test_a_refusal_is_told(
     driven.read(READY)
 
     assert said in complaints.get(timeout=10)
+
+
+def test_an_answer_without_an_end_is_not_read(api: FakeApi, driven: Driven, complaints: "queue.Queue[str]") -> None:
+    api.endless = True
+    api.status = 500
+
+    driven.read(READY)
+
+    assert "status 500" in complaints.get(timeout=10)
+
+
+def test_a_token_that_cannot_be_sent_is_told_without_it(
+    driven: Driven, complaints: "queue.Queue[str]", tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text("first\nsecond")
+
+    driven.read(READY)
+
+    assert complaints.get(timeout=10) == f"{tmp_path}/token holds no token that can be sent"
 
 
 def test_an_api_server_that_is_away_is_told_and_holds_nothing_up(

@@ -21,7 +21,7 @@ READY_MARK = b"Application startup complete"
 
 def answer_of(run: str, asked_at: float = 100.0) -> VllmAnswer:
     folder = RUNS / run
-    cache, loads = parse_metrics((folder / "metrics.txt").read_text())
+    cache, loads = parse_metrics((folder / "metrics.txt").read_bytes())
     models = json.loads((folder / "models.json").read_text())["data"]
     return VllmAnswer(
         asked_at=asked_at,

@@ -1,6 +1,8 @@
 """One reading from beginning to end: what kinds of input there are, and how each goes wrong."""
 
+import bz2
 import gzip
+import lzma
 import os
 import threading
 import tracemalloc
@@ -50,7 +52,7 @@ class TestKinds:
         path.write_bytes(pack(b"one\n") + pack(b"two\n"))
         assert content(path) == b"one\ntwo\n"
 
-    @pytest.mark.parametrize("text", [b"", b"\n", b"\x1f", b"\x1f\x8a", b"\x28\xb5\x2f", b"PK\x03\x04"])
+    @pytest.mark.parametrize("text", [b"", b"\n", b"\x1f", b"\x1f\x8a", b"\x28\xb5\x2f", b"PK\x03", b"BZh9"])
     def test_short_and_odd_content_is_handed_over_as_it_is(self, tmp_path: Path, text: bytes) -> None:
         path = tmp_path / "vllm.log"
         path.write_bytes(text)
@@ -176,6 +178,26 @@ class TestErrors:
         path = tmp_path / "vllm.log"
         path.write_bytes(packed)
         assert "broken archive" in self.error(path)
+
+    @pytest.mark.parametrize(
+        "pack, told",
+        [
+            (lzma.compress, "packed by xz: xzcat '{}' | kvguard check -"),
+            (bz2.compress, "packed by bzip2: bzcat '{}' | kvguard check -"),
+            (lambda text: b"PK\x03\x04" + text, "packed by zip: unzip -p '{}' | kvguard check -"),
+            (
+                lambda text: gzip.compress(zstd.compress(text)),
+                "an archive in an archive: unpack the outer one, and check that",
+            ),
+        ],
+        ids=["xz", "bzip2", "zip", "twice"],
+    )
+    def test_an_archive_of_another_kind(self, tmp_path: Path, pack, told: str) -> None:
+        path = tmp_path / "a log"
+        path.write_bytes(pack(TEXT))
+        with pytest.raises(SourceError) as error:
+            content(path)
+        assert str(error.value) == f"{path}: {told.format(path)}"
 
     def test_closed_stdin(self) -> None:
         saved = os.dup(0)

@@ -86,6 +86,8 @@ class KubeEvents:
             event = self._waiting.get()
             try:
                 self._post(event)
+            except (httpx.LocalProtocolError, ValueError):  # its words would repeat the token
+                self._complain(f"{self._cluster.token_file} holds no token that can be sent")
             except (httpx.HTTPError, OSError) as error:
                 self._complain(f"the event could not be posted: {shown(str(error) or type(error).__name__)}")
 
@@ -93,8 +95,14 @@ class KubeEvents:
         token = self._cluster.token_file.read_text(encoding="utf-8").strip()
         path = f"/apis/events.k8s.io/v1/namespaces/{self._pod.namespace}/events"
         verify = str(self._cluster.ca_file) if self._cluster.url.startswith("https") else False
-        with httpx.Client(base_url=self._cluster.url, verify=verify, timeout=TIMEOUT_S, trust_env=False) as client:
-            response = client.post(path, json=event, headers={"Authorization": f"Bearer {token}"})
+        headers = {"Authorization": f"Bearer {token}"}
+        with (
+            httpx.Client(base_url=self._cluster.url, verify=verify, timeout=TIMEOUT_S, trust_env=False) as client,
+            client.stream("POST", path, json=event, headers=headers) as response,  # its body can be without end
+        ):
+            self._tell(response)
+
+    def _tell(self, response: httpx.Response) -> None:
         if response.status_code == httpx.codes.FORBIDDEN:
             right = "create on events (events.k8s.io)"
             self._complain(f"the event could not be posted: the service account lacks {right} in {self._pod.namespace}")

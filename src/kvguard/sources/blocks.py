@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -111,14 +112,19 @@ def read_descriptor(descriptor: int, name: str, block_bytes: int = BLOCK_BYTES) 
 
 def _content(name: str, descriptor: int, block_bytes: int) -> Iterator[bytes]:
     first = b""
-    while len(first) < _LONGEST_MAGIC and (more := os.read(descriptor, block_bytes)):
+    while len(first) < min(_LONGEST_MAGIC, block_bytes) and (more := os.read(descriptor, block_bytes)):
         first += more
+    _refuse_other_archives(name, first)
     for magic, open_archive in _ARCHIVES.items():
         if first.startswith(magic):
             reader, broken = open_archive(io.BufferedReader(_Rest(first, descriptor), block_bytes))
             try:
-                while block := reader.read(block_bytes):
+                block = reader.read(block_bytes)
+                if block.startswith(tuple(_ARCHIVES)):
+                    raise SourceError(f"{name}: an archive in an archive: unpack the outer one, and check that")
+                while block:
                     yield block
+                    block = reader.read(block_bytes)
             except broken as error:
                 advice = "decompress what is left of it, and check that"
                 raise SourceError(f"{name}: broken archive ({error}): {advice}") from None
@@ -177,4 +183,19 @@ _ARCHIVES: dict[bytes, Callable[[io.BufferedReader], _Opened]] = {
     b"\x1f\x8b": _open_gzip,
     b"\x28\xb5\x2f\xfd": _open_zstd,
 }
-_LONGEST_MAGIC = max(map(len, _ARCHIVES))
+_OTHER_ARCHIVES = (
+    (re.compile(rb"\xfd7zXZ\0"), "xz", "xzcat"),
+    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", "bzcat"),
+    (re.compile(rb"PK\x03\x04"), "zip", "unzip -p"),
+)
+"""What is not read, and what unpacks it."""
+_LONGEST_MAGIC = 10
+"""Of any of these."""
+
+
+def _refuse_other_archives(name: str, first: bytes) -> None:
+    for magic, kind, tool in _OTHER_ARCHIVES:
+        if magic.match(first):
+            import shlex  # for this line alone
+
+            raise SourceError(f"{name}: packed by {kind}: {tool} {shlex.quote(name)} | kvguard check -")

@@ -43,6 +43,8 @@ def instant_query(server: str, query: str, token: str | None = None) -> tuple[Sa
     import httpx  # a fifth of a second that only those pay who ask
 
     shown = without_credentials(server)
+    if token and not (token.isascii() and token.isprintable()):  # the client's own words would repeat it
+        raise SourceError(f"{shown}: not asked: the token is no line of plain letters: look into its file")
     try:
         status, body = _asked(server, query, {"Authorization": f"Bearer {token}"} if token else {})
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
@@ -59,10 +61,12 @@ def _asked(server: str, query: str, headers: Mapping[str, str]) -> tuple[int, by
     url, deadline = f"{server.rstrip('/')}/api/v1/query", time.monotonic() + PATIENCE_SECONDS
     with (
         httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True) as client,
-        client.stream("GET", url, params={"query": query}, headers=headers) as answer,
+        client.stream(
+            "GET", url, params={"query": query}, headers={"Accept-Encoding": "identity", **headers}
+        ) as answer,
     ):
         body = bytearray()
-        for piece in answer.iter_bytes():
+        for piece in answer.iter_raw():  # nothing was asked for packed: a packet of 64 KiB can hold as many MiB
             body += piece
             if len(body) > LARGEST_ANSWER:
                 break

@@ -93,3 +93,14 @@ def test_an_answer_larger_than_any_pod_is_not_read_to_its_end(
     monkeypatch.setattr(kube, "pod_object", lambda name: {"annotation": "x" * 5_000_000})
     [failure] = taken(Request(cluster, POD, {}, wake), wake, bool)
     assert failure == Failure("the answer is larger than any pod")
+
+
+@pytest.mark.parametrize(
+    "token", [b"first\nsecond", b"caf\xc3\xa9", b"\xff\xfe"], ids=["two lines", "accents", "no text"]
+)
+def test_a_token_that_cannot_be_sent_is_told_without_it(
+    kube: FakeKube, cluster: Cluster, wake: WakeUp, token: bytes
+) -> None:
+    cluster.token_file.write_bytes(token)
+    [failure] = taken(Request(cluster, POD, {}, wake), wake, bool)
+    assert failure == Failure(f"{cluster.token_file} holds no token that can be sent")

@@ -1,5 +1,6 @@
 """What real servers' `/metrics` say, with the traps of each release."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ RUNS = Path(__file__).parents[3] / "fixtures" / "logs" / "runs"
 
 
 def read(run: str) -> tuple[CacheInfo | None, tuple[EngineLoad, ...]]:
-    return parse_metrics((RUNS / run / "metrics.txt").read_text())
+    return parse_metrics((RUNS / run / "metrics.txt").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -94,12 +95,12 @@ def test_a_server_without_statistics_says_nothing() -> None:
 def test_the_newer_name_of_the_usage_wins(newer_first: bool) -> None:
     lines = ['vllm:kv_cache_usage_perc{engine="0"} 0.7', 'vllm:gpu_cache_usage_perc{engine="0"} 0.0']
     text = "\n".join(lines if newer_first else reversed(lines))
-    assert parse_metrics(text)[1] == (EngineLoad("0", kv_cache_usage=0.7),)
+    assert parse_metrics(text.encode())[1] == (EngineLoad("0", kv_cache_usage=0.7),)
 
 
 def test_engines_are_in_the_order_of_their_numbers() -> None:
     text = "\n".join(f'vllm:num_requests_running{{engine="{engine}"}} {engine}' for engine in (10, 9, 0))
-    assert [load.engine for load in parse_metrics(text)[1]] == ["0", "9", "10"]
+    assert [load.engine for load in parse_metrics(text.encode())[1]] == ["0", "9", "10"]
 
 
 def test_engines_that_differ_are_told_by_the_weakest() -> None:
@@ -107,26 +108,52 @@ def test_engines_that_differ_are_told_by_the_weakest() -> None:
         f'vllm:cache_config_info{{engine="{engine}",kv_cache_size_tokens="{tokens}",num_gpu_blocks="30"}} 1.0\n'
         for engine, tokens in (("0", 2000), ("1", 1000))
     )
-    cache, _ = parse_metrics(text)
+    cache, _ = parse_metrics(text.encode())
     assert cache is not None
     assert cache.kv_cache_tokens == 1000
 
 
 @pytest.mark.parametrize("value", ["None", "many", "1e999", "nan", ""])
 def test_a_label_that_is_no_number_is_not_known(value: str) -> None:
-    cache, _ = parse_metrics(f'vllm:cache_config_info{{engine="0",num_gpu_blocks="{value}"}} 1.0')
+    cache, _ = parse_metrics(f'vllm:cache_config_info{{engine="0",num_gpu_blocks="{value}"}} 1.0'.encode())
     assert cache == CacheInfo(engines=("0",))
 
 
 def test_a_gauge_that_nobody_has_set_is_not_known() -> None:
-    assert parse_metrics('vllm:num_requests_waiting{engine="0"} NaN') == (None, ())
+    assert parse_metrics(b'vllm:num_requests_waiting{engine="0"} NaN') == (None, ())
 
 
 def test_names_that_only_begin_alike_are_others() -> None:
-    assert parse_metrics('vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 5.0') == (None, ())
+    assert parse_metrics(b'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 5.0') == (None, ())
 
 
 @given(st.text('{}=",\\\\ \\n0aé#', max_size=30))
 def test_what_is_no_exposition_is_an_error_of_one_kind(rest: str) -> None:
     with suppress(ValueError):
-        parse_metrics("vllm:num_requests_waiting{" + rest)
+        parse_metrics(b"vllm:num_requests_waiting{" + rest.encode())
+
+
+ONE = b'vllm:num_requests_running{engine="%d"} 1\n'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"".join(ONE % number for number in range(10_000)),
+        b'vllm:num_requests_running{engine="' + b"x" * 100_000 + b'"} 1\n',
+        b"vllm:cache_config_info{" + b",".join(b'l%d="x"' % number for number in range(100_000)) + b"} 1\n",
+        b"vllm:cache_config_info{" + b'a="' * 100_000 + b"} 1\n",
+    ],
+    ids=["series", "a label", "labels", "quotes"],
+)
+def test_more_than_any_vllm_exposes_is_refused_before_it_is_read(body: bytes) -> None:
+    """The format's own parser takes minutes for a hundred thousand labels."""
+    began = time.process_time()
+    with pytest.raises(ValueError, match="no vLLM exposes so much"):
+        parse_metrics(body)
+    assert time.process_time() - began < 1.0
+
+
+def test_what_is_not_wanted_may_be_as_much_as_it_likes() -> None:
+    body = b"# HELP x y\n\n" * 100_000 + ONE % 0 + b'vllm:e2e_request_latency_seconds{le="1"} 5\n' * 100_000
+    assert parse_metrics(body)[1] == (EngineLoad("0", running=1),)

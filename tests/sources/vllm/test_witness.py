@@ -1,6 +1,8 @@
 """Asking a vLLM: what it says, how seldom it is asked, and what a bad one cannot do."""
 
+import gzip
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from kvguard.errors import ConfigError
 from kvguard.sources.vllm.answers import ServedModel
-from kvguard.sources.vllm.witness import KEPT_S, LARGEST_BODY_BYTES, VllmWitness
+from kvguard.sources.vllm.witness import KEPT_S, LARGEST_BODY_BYTES, LARGEST_DOCUMENT_BYTES, VllmWitness
 
 RUNS = Path(__file__).parents[3] / "fixtures" / "logs" / "runs"
 
@@ -25,6 +27,7 @@ class FakeVllm:
             "/version": (200, (RUNS / run / "version.json").read_bytes()),
             "/v1/models": (200, (RUNS / run / "models.json").read_bytes()),
         }
+        self.headers: dict[str, str] = {}
         self.before_answer: Callable[[], None] = lambda: None
         fake = self
 
@@ -37,6 +40,8 @@ class FakeVllm:
                 status, body = fake.answers[self.path]
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
+                for name, value in fake.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -166,6 +171,46 @@ def test_no_more_is_read_than_a_server_can_have_to_say(vllm: FakeVllm, witness: 
     assert answer is not None
     assert answer.cache is None
     assert answer.problems == ("/metrics: no answer (more than 16777216 bytes)",)
+
+
+@pytest.mark.parametrize("path", ["/version", "/v1/models"])
+def test_a_document_is_small(vllm: FakeVllm, witness: VllmWitness, path: str) -> None:
+    vllm.answers[path] = (200, b"[" + b"[]," * LARGEST_DOCUMENT_BYTES + b"[]]")
+    answer = witness.ask(5.0)
+    assert answer is not None
+    assert answer.problems == (f"{path}: no answer (more than 1048576 bytes)",)
+
+
+def test_nothing_is_unpacked(vllm: FakeVllm, witness: VllmWitness) -> None:
+    """A bomb: 64 KiB that hold 64 MiB."""
+    vllm.answers["/metrics"] = (200, gzip.compress(b"#" * 2**26, mtime=0))
+    vllm.headers["Content-Encoding"] = "gzip"
+    tracemalloc.start()
+    answer = witness.ask(5.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert answer is not None
+    assert (answer.cache, answer.loads) == (None, ())
+    assert peak < 8 * 2**20
+
+
+@pytest.mark.parametrize("where", ["http://127.0.0.1:1/metrics", "file:///etc/passwd", "//127.0.0.1:1/"])
+def test_it_is_followed_nowhere_else(vllm: FakeVllm, witness: VllmWitness, where: str) -> None:
+    vllm.answers["/metrics"] = (302, b"")
+    vllm.headers["Location"] = where
+    answer = witness.ask(5.0)
+    assert answer is not None
+    assert answer.problems == ("/metrics: status 302",)
+
+
+def test_a_proxy_of_the_environment_is_not_asked(vllm: FakeVllm, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    witness = VllmWitness(vllm.url)
+    answer = witness.ask(5.0)
+    witness.close()
+    assert answer is not None
+    assert answer.problems == ()
 
 
 def test_an_answer_that_trickles_is_given_up(vllm: FakeVllm) -> None:

@@ -116,6 +116,8 @@ class Request:
             self._get()
         except OSError as error:  # the token or the CA cannot be read
             self._put(Failure(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
+        except (httpx.LocalProtocolError, ValueError):  # its words would repeat the token
+            self._put(Failure(f"{self._cluster.token_file} holds no token that can be sent"))
         except (httpx.HTTPError, ssl.SSLError) as error:
             self._put(Failure(str(error) or type(error).__name__))
 
@@ -165,7 +167,7 @@ class Request:
 
 def _bounded(response: httpx.Response) -> bytes:
     body = b""
-    for data in response.iter_bytes():
+    for data in response.iter_raw():  # nothing was asked for packed: a packet of 64 KiB can hold as many MiB
         body += data
         if len(body) > _LARGEST_ANSWER_BYTES:
             raise httpx.DecodingError("the answer is larger than any pod")

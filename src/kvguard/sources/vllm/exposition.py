@@ -1,7 +1,9 @@
 """The few lines of vLLM's `/metrics` that say how much it can hold and how much it is holding."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,7 +19,11 @@ _LOADS = {
     "vllm:kv_cache_usage_perc": "kv_cache_usage",  # from 0.9.2
     "vllm:num_preemptions_total": "preemptions",
 }
-_WANTED = tuple(name + end for name in (_CACHE_INFO, *_LOADS) for end in ("{", " "))
+_WANTED = re.compile(rf"^(?:{'|'.join((_CACHE_INFO, *_LOADS))})[{{ ].*".encode(), re.MULTILINE)
+_LONGEST_LINE = 16 * 1024
+"""Of a wanted line; vLLM's longest has 2 KiB. The format's parser takes time beyond measure for thousands of labels."""
+_MOST_LINES = 8 * 1024
+"""A thousand engines have six thousand; each costs a KiB to read."""
 _RATIOS = {"kv_cache_usage"}
 _ONLY_ENGINE = "0"
 
@@ -28,21 +34,24 @@ class _Sample(NamedTuple):
     value: float
 
 
-def parse_metrics(text: str) -> tuple[CacheInfo | None, tuple[EngineLoad, ...]]:
+def parse_metrics(body: bytes) -> tuple[CacheInfo | None, tuple[EngineLoad, ...]]:
     """Read an exposition in Prometheus's text format.
 
     Only the wanted lines are parsed: a server with many engines exposes megabytes of histograms.
 
     Raises:
-        ValueError: a wanted line is none of the format's.
+        ValueError: a wanted line is none of the format's, or is longer than any of vLLM's, or they are too many.
     """
-    samples = list(_samples(text))
+    samples = list(_samples(body))
     infos = [sample.labels for sample in samples if sample.name == _CACHE_INFO]
     return (_cache_info(infos) if infos else None), _engine_loads(samples)
 
 
-def _samples(text: str) -> Iterator[_Sample]:
-    wanted = "".join(line + "\n" for line in text.split("\n") if line.startswith(_WANTED))
+def _samples(body: bytes) -> Iterator[_Sample]:
+    lines = [line[0] for line in islice(_WANTED.finditer(body), _MOST_LINES + 1)]
+    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines):
+        raise ValueError("no vLLM exposes so much")
+    wanted = b"".join(line + b"\n" for line in lines).decode(errors="replace")
     for family in text_string_to_metric_families(wanted):
         for sample in family.samples:
             yield _Sample(sample.name, sample.labels, sample.value)

@@ -1,7 +1,8 @@
 """Ask a running vLLM what it says of itself, seldom and briefly: it must never become slower for being watched.
 
-An answer is kept for `KEPT_S`. Each request has `TIMEOUT_S` as a whole, one runs at a time, and no more is read than
-`LARGEST_BODY_BYTES`. Asking blocks: a server asks from a thread.
+An answer is kept for `KEPT_S`. Each request has `TIMEOUT_S` as a whole, one runs at a time, no more is read than vLLM
+can have to say, and nothing is unpacked: a packet of 64 KiB can hold as many MiB. Asking blocks: a server asks from a
+thread.
 """
 
 import json
@@ -20,7 +21,9 @@ from kvguard.sources.vllm.exposition import parse_metrics
 KEPT_S = 10.0
 TIMEOUT_S = 2.0
 LARGEST_BODY_BYTES = 16 * 1024 * 1024
-"""A server with two engines exposes about 80 KB, one with 64 a few MB."""
+"""Of `/metrics`: a server with two engines exposes about 80 KB, one with 64 a few MB."""
+LARGEST_DOCUMENT_BYTES = 1024 * 1024
+"""Of everything else: two thousand adapters; read as JSON it takes up to thirty times as much."""
 
 Clock = Callable[[], float]
 _Told = TypeVar("_Told")
@@ -40,7 +43,11 @@ class VllmWitness:
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
         """The address without a password in it."""
         self._client = httpx.Client(
-            base_url=url.rstrip("/"), timeout=TIMEOUT_S, trust_env=False, verify=parts.scheme == "https"
+            base_url=url.rstrip("/"),
+            headers={"Accept-Encoding": "identity"},
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            verify=parts.scheme == "https",
         )
         self._clock = clock
         self._asking = threading.Lock()
@@ -76,7 +83,7 @@ class _Interview:
 
     def hold(self, now: float) -> VllmAnswer:
         healthy = self._learn("/health", lambda body: True)
-        cache, loads = self._learn("/metrics", lambda body: parse_metrics(body.decode(errors="replace"))) or (None, ())
+        cache, loads = self._learn("/metrics", parse_metrics) or (None, ())
         return VllmAnswer(
             asked_at=now,
             healthy=healthy is not None,
@@ -92,7 +99,7 @@ class _Interview:
         if self._silent:
             return None
         try:
-            status, body = self._get(path)
+            status, body = self._get(path, LARGEST_BODY_BYTES if path == "/metrics" else LARGEST_DOCUMENT_BYTES)
             if status == 200:
                 return read(body)
             self._problems.append(f"{path}: status {status}" + (", it wants an API key" if status == 401 else ""))
@@ -103,14 +110,14 @@ class _Interview:
             self._problems.append(f"{path}: not what vLLM answers there")
         return None
 
-    def _get(self, path: str) -> tuple[int, bytes]:
+    def _get(self, path: str, largest: int) -> tuple[int, bytes]:
         deadline = self._clock() + TIMEOUT_S
         with self._client.stream("GET", path) as response:
             body = bytearray()
-            for part in response.iter_bytes():
+            for part in response.iter_raw():
                 body += part
-                if len(body) > LARGEST_BODY_BYTES:
-                    raise httpx.DecodingError(f"more than {LARGEST_BODY_BYTES} bytes")
+                if len(body) > largest:
+                    raise httpx.DecodingError(f"more than {largest} bytes")
                 if self._clock() > deadline:  # httpx counts from part to part: a trickle would last for ever
                     raise httpx.ReadTimeout(f"not complete after {TIMEOUT_S:.0f} s")
             return response.status_code, bytes(body)
