@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from kvguard.cli.following import LONGEST_WAIT_S, Following, Talk
+from kvguard.cli.standard_streams import beside
 from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS
@@ -59,6 +60,8 @@ def attend(
 ) -> Attendance:
     """Run a command and judge its start; no process of it is left when this returns or raises.
 
+    What is said on stderr from then on begins on a line of its own (`beside`).
+
     Args:
         command: the program and its arguments.
         slo: what is asked of its start.
@@ -73,6 +76,7 @@ def attend(
     """
     with ForwardedSignals() as signals:
         child = ChildSource(command)
+        beside(child.break_line)
         try:
             relay = _Relay(child)
             signals.to(relay)

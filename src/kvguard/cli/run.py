@@ -7,7 +7,7 @@ from pathlib import Path
 from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, not_asked, slo_from
 from kvguard.cli.output import add_output_flags, destinations
-from kvguard.cli.standard_streams import say
+from kvguard.cli.standard_streams import beside, say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
 from kvguard.errors import UserError
 from kvguard.render.formats import RENDERERS
@@ -31,6 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     Reports without a file go to stderr: stdout is the command's.
     """
+    try:
+        return _run(arguments)
+    finally:
+        beside()  # nobody any more
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from kvguard.cli.answer import answer
     from kvguard.cli.attend import attend
     from kvguard.cli.progress import Progress

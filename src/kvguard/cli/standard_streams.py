@@ -8,9 +8,11 @@ from kvguard.errors import SourceError
 
 TYPE_CHECKING = False  # typing's own would load typing, which `kvguard --version` can do without
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
 _STREAMS = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDWR), ("stderr", "w", os.O_RDWR))
+_needs_break: "Callable[[], bool]" = bool  # bool() is False
 LONGEST_SAID = 2000
 """Characters of one line: an error may list every key that there is."""
 
@@ -41,13 +43,25 @@ def take() -> str:
         raise SourceError(f"stdin: cannot be read ({reason.lower()})") from None
 
 
+def beside(needs_break: "Callable[[], bool]" = bool) -> None:
+    """Begin what is said on stderr from now on at the beginning of a line, beside somebody who writes there too.
+
+    Args:
+        needs_break: asked before each line and each page, whether the other has left stderr in the middle of a line;
+            by default there is nobody.
+    """
+    global _needs_break
+    _needs_break = needs_break
+
+
 def say(line: str) -> None:
     """Say one line on stderr, in which no name or value of a user's does or betrays anything; nobody who hears it is no
     reason to fail."""
     from kvguard.render.log_text import shown
 
+    begin = "\n" if _needs_break() else ""
     try:
-        print(shown(line, LONGEST_SAID), file=sys.stderr, flush=True)
+        print(begin + shown(line, LONGEST_SAID), file=sys.stderr, flush=True)
     except OSError:
         _forget(sys.stderr)
 
@@ -61,9 +75,10 @@ def put(text: str, stream: "TextIO | None" = None) -> None:
     """
     page = stream or sys.stdout
     talk = page is sys.stderr
+    begin = "\n" if talk and text and _needs_break() else ""
     try:
         page.flush()
-        page.buffer.write(text.encode("utf-8"))
+        page.buffer.write((begin + text).encode("utf-8"))
         page.buffer.flush()
     except OSError as error:
         _forget(page)

@@ -71,6 +71,13 @@ class ChildSource:
         stdout, stderr = self._outputs
         return stderr.in_line or (stdout.in_line and os.path.sameopenfile(stdout.target, stderr.target))
 
+    def break_line(self) -> bool:
+        """Whether what we say next needs a line break before it; it stands on a line of its own then."""
+        left = self.left_in_line
+        for output in self._outputs:
+            output.in_line = False
+        return left
+
     def send(self, number: int) -> None:
         """Hand a signal on to the command; one that asks it to end starts the time until it is killed, or ends it."""
         if number in (signal.SIGTERM, signal.SIGINT):
