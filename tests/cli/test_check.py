@@ -205,8 +205,22 @@ def test_a_pipe_is_called_stdin_and_no_tool_is_told_to_open_it() -> None:
     assert "file=" not in junit
 
 
+def test_an_unset_variable_is_told_from_a_missing_log(capsys: Capture) -> None:
+    assert main(["check", ""]) == 2
+    assert capsys.readouterr().err.endswith("an empty name for a LOG: is the variable set that it comes from?\n")
+
+
+@pytest.mark.parametrize("key", ["min_concurrency", "min-concurrency"])
+def test_an_objective_s_severity_is_named_by_its_key_or_its_flag(key: str) -> None:
+    assert main(["check", RAG, "--min-concurrency", "99", "--severity", f"{key}=warn"]) == 0
+
+
 class TestWaiting:
     """A start that somebody else began."""
+
+    def test_what_stands_in_a_log_is_read_however_short_the_time(self, capsys: Capture) -> None:
+        assert main(["check", str(RUN), "--timeout", "0", "--min-concurrency", "2"]) == 0
+        assert capsys.readouterr().out.startswith("PASS")
 
     def test_a_miss_ends_it_before_the_pipe_does(self, tmp_path: Path, capsys: Capture) -> None:
         fifo = tmp_path / "pipe"

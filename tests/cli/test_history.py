@@ -92,3 +92,21 @@ def test_nothing_recorded_is_said(tmp_path: Path, capsys: Capture) -> None:
 
     assert main(["history", str(file)]) == 0
     assert capsys.readouterr().out == "no checks recorded yet\n"
+
+
+def test_records_may_come_through_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "record.jsonl"
+    record("vllm-0.32.0-cpu-base", file)
+    capsys.readouterr()
+    with file.open() as piped:
+        monkeypatch.setattr("sys.stdin", piped)
+        assert main(["history", "-"]) == 0
+    assert "context 4,096 tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("last", ["0", "-1", "all"])
+def test_how_many_are_shown_is_at_least_one(last: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "record.jsonl", f"--last={last}"]) == 2
+    assert "a whole number from 1 on" in capsys.readouterr().err

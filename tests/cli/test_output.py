@@ -32,6 +32,18 @@ def test_every_format_goes_to_its_place(tmp_path: Path, capsys: Capture) -> None
     }
 
 
+@pytest.mark.parametrize("flag", ["--output", "--record", "--format"])
+def test_a_log_is_not_replaced_by_its_report(flag: str, tmp_path: Path, capsys: Capture) -> None:
+    log, link = tmp_path / "vllm.log", tmp_path / "link.log"
+    log.write_bytes(Path(RAG).read_bytes())
+    link.symlink_to(log)
+    named = f"json={link}" if flag == "--format" else str(link)
+
+    assert main(["check", str(log), flag, named]) == 2
+    assert "is read by this very command: name another file to write to" in capsys.readouterr().err
+    assert log.read_bytes() == Path(RAG).read_bytes()
+
+
 def test_output_is_where_the_format_without_a_file_goes(tmp_path: Path, capsys: Capture) -> None:
     page, report = tmp_path / "page.txt", tmp_path / "report.json"
 

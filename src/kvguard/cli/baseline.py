@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the baseline; of a start that failed, or that has told no capacity, nothing is written."""
-    from kvguard.cli.output import write_file
+    from kvguard.cli.output import keep_what_is_read, write_file
     from kvguard.cli.standard_streams import put, say
     from kvguard.lines.secrets import mask_deep
     from kvguard.render.json_report import render_json
@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.slo.verdict import Outcome
     from kvguard.sources.documents import read_log
 
+    keep_what_is_read(arguments.output, arguments)
     reports = [read_log(name) for name in arguments.logs]
     for name, report in zip(arguments.logs, reports, strict=True):
         verdict = evaluate(report, Slo(severities=dict.fromkeys(DEFAULT_SEVERITIES, Severity.NOTE)))

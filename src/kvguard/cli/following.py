@@ -158,9 +158,11 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
         if following.has_settled(verdict, now):
             return Waited(verdict, timed_out=False)
         left = LONGEST_WAIT_S if timeout is None else began + timeout - now
-        if left <= 0:
+        # what stands in a log already is read, however short the time
+        behind = any(source.status.unread for source in following.sources) and left > -LONGEST_SETTLING_S
+        if left <= 0 and not behind:
             return Waited(verdict, timed_out=not following.answered)
-        following.wait(min(left, LONGEST_WAIT_S), now)
+        following.wait(max(0.0, min(left, LONGEST_WAIT_S)), now)
 
 
 def is_answered(verdict: Verdict, until: Until) -> bool:

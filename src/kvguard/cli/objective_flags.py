@@ -107,10 +107,14 @@ def _reader(key: Key) -> Callable[[str], object]:
 
 
 def _severity_of(what: str, names: tuple[str, ...]) -> Callable[[str], tuple[str, Severity]]:
+    # the flag of an objective has dashes where its key has none
+    spelt = {name.replace("_", "-"): name for name in names}
+
     def read(text: str) -> tuple[str, Severity]:
-        name, _equals, severity = text.partition("=")
-        if name not in names:
-            raise argparse.ArgumentTypeError(f"{name!r} is no {what}; there are: {', '.join(names)}")
+        given, _equals, severity = text.partition("=")
+        name = spelt.get(given.replace("_", "-"))
+        if name is None:
+            raise argparse.ArgumentTypeError(f"{given!r} is no {what}; there are: {', '.join(names)}")
         try:
             return name, Severity(str(read_value("severity", severity)))
         except QuantityError as error:

@@ -49,7 +49,7 @@ def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[D
     """What is to be written where.
 
     Raises:
-        ConfigError: a format that does not exist, a file named twice, or two formats for stdout.
+        ConfigError: a format that does not exist, a file named twice, two formats for stdout, or a file that is read.
     """
     verbose = getattr(arguments, "verbose", False)
     found = [_destination(text, arguments.output, tuple(forms), verbose) for text in arguments.format or ["text"]]
@@ -57,9 +57,39 @@ def destinations(arguments: argparse.Namespace, forms: Iterable[str]) -> tuple[D
         if any(one.path == other.path for other in found[:index]):
             where = "stdout" if one.path is None else str(one.path)
             raise ConfigError(f"--format {one.form}: two formats go to {where}: write --format {one.form}=FILE")
+    for path in (*(one.path for one in found), getattr(arguments, "record", None)):
+        keep_what_is_read(path, arguments)
     if arguments.output is not None and all("=" in text for text in arguments.format or ["text"]):
         raise ConfigError(f"--output {arguments.output}: every --format names its own file already")
     return tuple(found)
+
+
+_READ = ("logs", "log", "old", "new", "file", "slo", "baseline", "model_config")
+"""Arguments that name what a command reads."""
+
+
+def keep_what_is_read(path: Path | None, arguments: argparse.Namespace) -> None:
+    """Hold a slip of the hand from destroying the only log of a failed start.
+
+    Raises:
+        ConfigError: what would be written is what is read.
+    """
+    read = [name for argument in _READ for name in _names(getattr(arguments, argument, None))]
+    if path is not None and any(_is_same(path, Path(name)) for name in read):
+        raise ConfigError(f"{path}: is read by this very command: name another file to write to")
+
+
+def _names(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [str(each) for each in value]
+    return [] if value is None else [str(value)]
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return False
 
 
 def _destination(text: str, output: Path | None, forms: tuple[str, ...], verbose: bool) -> Destination:

@@ -38,8 +38,10 @@ def only_once(names: Sequence[str]) -> None:
     """Hold a command line to naming each log once: a node that counts twice holds twice as much.
 
     Raises:
-        ConfigError: stdin, or a file by whatever names, is named twice.
+        ConfigError: stdin, or a file by whatever names, is named twice, or one has no name.
     """
+    if "" in names:
+        raise ConfigError("an empty name for a LOG: is the variable set that it comes from?")
     if list(names).count(STDIN) > 1:
         raise ConfigError("stdin can be one log only: name the others as files")
     named: dict[object, str] = {}

@@ -1,6 +1,7 @@
 """The record of checks: one JSON report a line, appended; read by `history`, and for how long the last start took."""
 
 import json
+import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from kvguard.cli.output import cannot_write
 from kvguard.errors import ConfigError, SourceError
 from kvguard.render.history_chart import Record
 from kvguard.render.json_report import record_line
+from kvguard.render.start_facts import log_name
 from kvguard.render.stored_report import report_from
 from kvguard.slo.verdict import Verdict
 from kvguard.slotted import dataclass
@@ -42,16 +44,16 @@ class Records:
 
 
 def read_records(path: Path) -> Records:
-    """The records of a file.
+    """The records of a file, or of stdin (`-`).
 
     Raises:
-        SourceError: the file cannot be read.
+        SourceError: it cannot be read.
         ConfigError: it has lines, and none of them is a record.
     """
     found: list[Record] = []
     others: list[int] = []
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with sys.stdin if str(path) == "-" else path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_RECORD), ""), 1):
                 if len(others) > MOST_OTHERS and not found:
                     break  # a log, or a device: no need to read it to its end
@@ -61,9 +63,9 @@ def read_records(path: Path) -> Records:
                 elif line.strip():
                     others.append(number)
     except OSError as error:
-        raise SourceError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise SourceError(f"{log_name(str(path))}: {(error.strerror or str(error)).lower()}") from None
     if others and not found:
-        raise ConfigError(f"{path}: no record in it: name the file that kvguard check --record wrote")
+        raise ConfigError(f"{log_name(str(path))}: no record in it: name the file that kvguard check --record wrote")
     return Records(tuple(found), tuple(others))
 
 

@@ -70,8 +70,8 @@ def _engine_figures(engine: Capacity) -> list[str]:
 
 
 def starts_section(report: CapacityReport, terminal: Terminal) -> list[str]:
-    """The starts that the log holds, where there are several."""
-    if len(report.history) < 2:
+    """The starts that a log holds, where it holds several; one each of several nodes is no history."""
+    if all(start.index == 1 for start in report.history):
         return []
     rows = [
         [
