@@ -504,3 +504,12 @@ def test_of_two_targets_the_worse_decides(capsys: Capture) -> None:
         (8, "max_model_len", "fail"),
     ]
     assert "Target, 2 requests of the workload: met Target, 8 requests" in page(capsys, LLAMA, *words, *load)[1]
+
+
+def test_a_refusal_that_names_the_cache_s_bytes_is_a_pool(capsys: Capture) -> None:
+    """1.00 GiB was there, and 8.00 GiB was needed."""
+    log = str(FIXTURES / "logs/runs/vllm-0.13.0-cpu-toolong/server.log")
+    config = str(MODELS / "tiny-llama-big.json")
+
+    assert plan(capsys, config, "--from-log", log)[1]["starts"] is False
+    assert main(["plan", config, "--from-log", log, "--max-model-len", "16256"]) == 0

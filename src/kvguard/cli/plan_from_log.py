@@ -7,6 +7,7 @@ from kvguard.kvcache.budget import MeasuredParts
 from kvguard.kvcache.dtypes import KV_DTYPES
 from kvguard.kvcache.options import Options
 from kvguard.slo.fit_by_model import explain
+from kvguard.slo.refusal import cache_there
 from kvguard.slo.told_options import speculative_tokens, told_arguments
 from kvguard.slotted import dataclass
 from kvguard.sources.documents import read_log
@@ -65,6 +66,7 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
     derived = weakest.derived.get("gpu_blocks")
     blocks = weakest.gpu_blocks if weakest.gpu_blocks is not None else None if derived is None else int(derived.value)
     utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
+    cache = (memory.kv_cache, weakest.kv_cache_bytes, cache_there(start.failure))
     estimated, used = memory.cuda_graphs_estimated, memory.cuda_graphs
     return MeasuredStart(
         parts=MeasuredParts(
@@ -74,7 +76,7 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
             non_torch=_around(memory.non_torch),
             activation_peak=_around(memory.activation_peak),
             cuda_graphs=_around(estimated),
-            kv_cache=_around(weakest.kv_cache_bytes if memory.kv_cache is None else memory.kv_cache),
+            kv_cache=_around(next((size for size in cache if size is not None), None)),
         ),
         flags=flags,
         settled=settled,

@@ -24,6 +24,8 @@ from kvguard.units import MIB, Interval, format_bytes
 MOST_UTILIZATION = 0.95
 """Beyond this share nothing is proposed unless the log shows that more of the card is free."""
 
+_AS_FAR = "only as far as the card is free"
+
 _FOUR_BITS = Interval(0.27, 0.40)  # of 16-bit weights: 4 bits and scales, the embeddings and the head kept
 _EIGHT_BITS = Interval(0.50, 0.58)
 _TIMES_THE_CARDS = (2, 4, 8)
@@ -79,7 +81,7 @@ def _utilization(question: Question) -> Change | None:
     share, total = facts.utilization, facts.total_bytes
     price = "less of the card left for anything else"
     if share is None or total is None or facts.kv_cache_bytes is None:
-        return direction("--gpu-memory-utilization", "higher, as far as the card is free", price)
+        return direction("--gpu-memory-utilization", "higher", price, _AS_FAR)
     most = facts.free_share if facts.free_share is not None else MOST_UTILIZATION
     if most <= share:
         return None
@@ -142,16 +144,16 @@ def _larger_cache(question: Question) -> Change | None:
     bytes_now = question.facts.kv_cache_bytes
     flag, price = "--kv-cache-memory-bytes", "less of the card left, and nothing is measured"
     if bytes_now is None or bytes_now.low <= 0:
-        return direction(flag, "more, as far as the card is free", price)
+        return direction(flag, "more", price, _AS_FAR)
 
     def at(percent: int) -> Callable[[Facts], Facts]:
         return lambda known: _more_bytes(known, Interval.exact(int(bytes_now.high * (percent / 100 - 1))))
 
     enough = next((percent for percent in range(105, 405, 5) if question.met_with(at(percent))), None)
     if enough is None:
-        return direction(flag, "more, as far as the card is free", price)
+        return direction(flag, "more", price, _AS_FAR)
     value = ceil(bytes_now.high * enough / 100 / MIB) * MIB
-    return Change(flag, str(value), price, 4, at(enough), remark="as far as the card is free")
+    return Change(flag, str(value), price, 4, at(enough), remark=_AS_FAR)
 
 
 def _eight_bit_weights(question: Question) -> Change | None:
