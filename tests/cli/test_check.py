@@ -218,6 +218,14 @@ def test_an_objective_s_severity_is_named_by_its_key_or_its_flag(key: str) -> No
 class TestWaiting:
     """A start that somebody else began."""
 
+    def test_a_file_that_is_not_there_is_said_to_be_missing(self, tmp_path: Path, capsys: Capture) -> None:
+        log = tmp_path / "nowhere.log"
+        assert main(["check", str(log), "--follow", "--timeout", "0.1s", "--min-concurrency", "2"]) == 3
+        told = f"{log} does not exist yet: waiting for it"
+        page, talk = capsys.readouterr()
+        assert " ".join(page.split()).startswith(f"UNKNOWN {told}")
+        assert talk.splitlines()[0] == f"kvguard: 0.0 s: {told}"
+
     def test_what_stands_in_a_log_is_read_however_short_the_time(self, capsys: Capture) -> None:
         assert main(["check", str(RUN), "--timeout", "0", "--min-concurrency", "2"]) == 0
         assert capsys.readouterr().out.startswith("PASS")

@@ -50,7 +50,7 @@ def outcome(source: Script, until: Until, timeout: float | None = 30.0) -> tuple
     """The outcome, whether the time ran out, and the seconds it took."""
     ticks, told = clock(), list[float]()
 
-    def talk(verdict: Verdict, seconds: float) -> None:
+    def talk(verdict: Verdict, seconds: float, awaited: str | None) -> None:
         told.append(seconds)
 
     following = Following([source], [Guard(SLO, "script")], SLO, until)

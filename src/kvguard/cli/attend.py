@@ -104,7 +104,7 @@ def _listen(
         now = time.monotonic()
         verdict = following.look(now)
         if answer is None:
-            talk(verdict, now - began)
+            talk(verdict, now - began, None)
             overdue = timeout is not None and now - began >= timeout
             timed_out = overdue and not following.answered
             if overdue or following.has_settled(verdict, now):

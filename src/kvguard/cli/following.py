@@ -12,6 +12,7 @@ from kvguard.errors import SourceError
 from kvguard.guard import Guard
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
+from kvguard.render.start_facts import EMPTY_LOG, said_live
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.slotted import dataclass, replace
@@ -32,7 +33,7 @@ LONGEST_WAIT_S = 1.0
 """Between two looks at the time-out."""
 
 Clock = Callable[[], float]
-Talk = Callable[[Verdict, float], None]
+Talk = Callable[[Verdict, float, str | None], None]
 
 
 _REACHED = {
@@ -47,6 +48,8 @@ class Waited:
 
     verdict: Verdict
     timed_out: bool
+    awaited: str | None = None
+    """What a log still misses, in words: its file is not there yet, nothing has come through the pipe."""
 
 
 def follow(
@@ -65,7 +68,7 @@ def follow(
         slo: what is asked; until `ready`, a start that is not ready yet is not known to be good.
         until: what is waited for; an objective that is missed already ends it as well.
         timeout: in seconds; `None` waits for ever.
-        talk: told of the verdict after each look, with the seconds that have passed.
+        talk: told of the verdict after each look, with the seconds that have passed, and of what a log still misses.
         formats: the table of wordings.
         clock: a steady clock, in seconds.
 
@@ -127,6 +130,12 @@ class Following:
         """Whether the last look found the answer, settled or not."""
         return self._answered_since is not None
 
+    @property
+    def awaited(self) -> str | None:
+        """What the first log misses of which nothing can be read yet."""
+        silent = (State.WAITING, State.FAILING)
+        return next((one.status.message for one in self.sources if one.status.state in silent), None)
+
     def has_settled(self, verdict: Verdict, now: float) -> bool:
         """Whether the answer is there and the log has fallen silent behind it: an old log may hold more starts."""
         if self._answered_since is None:
@@ -152,7 +161,7 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
     while True:
         now = clock()
         verdict = following.look(now)
-        talk(verdict, now - began)
+        talk(verdict, now - began, following.awaited)
         if following.has_ended():
             return Waited(following.end(now), timed_out=False)
         if following.has_settled(verdict, now):
@@ -161,8 +170,17 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
         # what stands in a log already is read, however short the time
         behind = any(source.status.unread for source in following.sources) and left > -LONGEST_SETTLING_S
         if left <= 0 and not behind:
-            return Waited(verdict, timed_out=not following.answered)
+            return Waited(_live(verdict, following.awaited), not following.answered, following.awaited)
         following.wait(max(0.0, min(left, LONGEST_WAIT_S)), now)
+
+
+def _live(verdict: Verdict, awaited: str | None) -> Verdict:
+    """The verdict with what is known of a log of which nothing was read: it may be there, and is not empty for that."""
+    reasons = tuple(
+        replace(reason, message=awaited or said_live(reason)) if reason.code == EMPTY_LOG else reason
+        for reason in verdict.reasons
+    )
+    return replace(verdict, reasons=reasons)
 
 
 def is_answered(verdict: Verdict, until: Until) -> bool:

@@ -30,18 +30,26 @@ class Progress:
         self._quiet = quiet
         self._last_ready = last_ready
         self._phase: Phase | None = None
+        self._words = ""
         self._since = 0.0
         self._spoke = 0.0
 
-    def __call__(self, verdict: Verdict, seconds: float) -> None:
-        """Tell of the verdict after so many seconds, where there is something to tell."""
+    def __call__(self, verdict: Verdict, seconds: float, awaited: str | None = None) -> None:
+        """Tell of the verdict after so many seconds, where there is something to tell.
+
+        Args:
+            verdict: what is known now.
+            seconds: since the wait began.
+            awaited: what the log still misses, where nothing of it can be read.
+        """
         start = verdict.report.start
-        phase = start.phase if start else Phase.NONE
-        if phase is not self._phase:
-            self._phase, self._since = phase, seconds
-            self._say(_WORDS[phase], seconds)
+        self._phase = start.phase if start else Phase.NONE
+        words = awaited if awaited and self._phase is Phase.NONE else _WORDS[self._phase]
+        if words != self._words:
+            self._words, self._since = words, seconds
+            self._say(words, seconds)
         elif seconds - self._spoke >= HEARTBEAT_S:
-            self._say(f"{_WORDS[phase]} for {format_seconds(seconds - self._since)}", seconds)
+            self._say(f"{words} for {format_seconds(seconds - self._since)}", seconds)
 
     def _expectation(self) -> str:
         if self._last_ready is None or self._phase in (Phase.READY, *ENDED):

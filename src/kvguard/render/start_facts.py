@@ -22,9 +22,11 @@ PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
 )
 """Each phase as a person would say it."""
 
-WAITED_OUT = frozenset({"empty-log", "capacity-not-reported"})
+EMPTY_LOG = "empty-log"
+"""The reason of a log of which nothing was read."""
+WAITED_OUT = frozenset({EMPTY_LOG, "capacity-not-reported"})
 """Reasons that whoever follows the log waits out: there is nothing to do about them."""
-_WHILE_FOLLOWED = {"empty-log": "no line of the log has been read yet"}
+_WHILE_FOLLOWED = {EMPTY_LOG: "no line of the log has been read yet"}
 
 
 def said_live(reason: Reason) -> str:
