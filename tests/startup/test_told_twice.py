@@ -97,3 +97,17 @@ def test_ranks_that_print_by_turns_are_one_run():
     pair = "GPU KV cache size: 230,528 tokens\nMaximum concurrency for 100,000 tokens per request: 2.31x\n"
 
     assert read(pair + pair.replace("230,528", "230,400").replace("2.31", "2.30")).starts == 1
+
+
+def test_what_led_to_a_failure_may_stand_behind_it():
+    note = (
+        "- **Qwen2.5-32B** (`e3.json`): ValueError: To serve at least one request with the model's max seq len (4096), (1.0 "
+        "GiB KV cache is needed, which is larger than the available KV cache memory (0.58 GiB).\n"
+        "  - Model loading took 18.14 GiB memory and 11.465340 seconds\n  - Available KV cache memory: 0.58 GiB\n"
+    )
+    report = read(note)
+
+    assert report.starts == 1
+    assert report.start is not None
+    assert report.start.phase is Phase.FAILED
+    assert report.start.capacity.weakest.weights_bytes == round(18.14 * 2**30)

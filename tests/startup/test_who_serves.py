@@ -103,3 +103,21 @@ def test_tokens_and_concurrency_that_contradict_each_other_are_of_several_kinds_
 
     assert codes("282,624") == ["hybrid-token-figure"]
     assert codes("445,968") == []
+
+
+def test_a_start_takes_time_though_its_records_tell_nothing():
+    waits = (
+        "(EngineCore_DP0 pid=130) INFO 12-08 10:24:02 [shm_broadcast.py:542] No available shared memory broadcast block "
+        "found in 60 seconds.\n"
+    )
+    start = start_of(log(BOOT, SIZED) + waits)
+
+    assert start.began is not None
+    assert start.latest == start.began + 600
+
+
+def test_an_engine_that_encounters_a_fatal_error_had_started():
+    fatal = "(EngineCore_DP0 pid=130) ERROR 12-08 10:30:00 [core.py:710] EngineCore encountered a fatal error.\n"
+
+    assert start_of(fatal).phase is Phase.STOPPED
+    assert start_of(log(BOOT) + fatal).phase is Phase.FAILED

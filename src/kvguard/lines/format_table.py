@@ -135,5 +135,9 @@ class FormatTable:
 
 def _likelihood(told: Told) -> tuple[bool, int, int]:
     ends_alone = events.ProcessFailed in told.row.emits
-    filled = sum(getattr(event, field.name) is not None for event in told.events for field in fields(event))
-    return not ends_alone, len(told.row.literal), filled
+    return not ends_alone, len(told.row.literal), fullness(told.events)
+
+
+def fullness(told: Iterable[Event]) -> int:
+    """How much the events tell."""
+    return sum(getattr(event, field.name) is not None for event in told for field in fields(event))

@@ -32,7 +32,7 @@ class StartupLogParser:
 
     Args:
         formats: the table.
-        asks_who_serves: whether to tell of records of an API server that tell nothing else, until `follow` ends it.
+        asks_who_serves: whether to tell of records that tell nothing else, until `follow` says that a server serves.
     """
 
     def __init__(self, formats: tuple[LineFormat, ...] = FORMATS, asks_who_serves: bool = False) -> None:

@@ -60,7 +60,7 @@ class RecordReader:
     Attributes:
         serving: set by whoever follows the start: the server takes requests, so users can write into the log.
         doubtful: set likewise: tell of every process that speaks, for a boundary believed by the log's words alone.
-        asks_who_serves: set likewise: tell of the records that show an API server.
+        asks_who_serves: set likewise: tell of the records that show an API server, or that a start takes its time.
     """
 
     def __init__(self, table: FormatTable, tally: Tally) -> None:
@@ -190,9 +190,9 @@ class RecordReader:
             if own_record or answers:
                 yield from self._close()  # what was printed before is told before
                 yield ProcessSpoke(format="process", origin=origin, answers=answers)
-        elif self.asks_who_serves and own_record and shows_server(head):
+        elif self.asks_who_serves and own_record and (not self.serving or shows_server(head)):
             yield from self._close()
-            yield ProcessSpoke(format="process", origin=origin, of_server=True)
+            yield ProcessSpoke(format="process", origin=origin, of_server=shows_server(head))
         if self._user_text:
             yield from self._close()
             return

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kvguard.events import Event, Origin
-from kvguard.lines.format_table import FormatTable, Told
+from kvguard.lines.format_table import FormatTable, Told, fullness
 from kvguard.lines.head import without_repeats
 from kvguard.lines.patterns import compiled
 from kvguard.lines.records import WIDEST_TERMINAL
@@ -124,6 +124,8 @@ class OpenMessage:
         pairs = itertools.product(self.readings, rest.candidates, glues)
         joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
         told = self._told(joined, table)
+        if told is not None and fullness(told.events) < fullness(self.events or ()):
+            told = None  # a row that lets anything follow would take in what is none of the message
         alike = empty or abs(rest.width.columns - self.width.columns) <= RAGGED
         begun = [text for text in joined if not whole and table.may_begin(text, by_pattern_alone=alike)]
         if told is None and not begun:

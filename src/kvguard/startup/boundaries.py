@@ -148,6 +148,8 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
 def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
     if state.phase in ENDED:
+        if state.titled and event.origin.trust is Trust.RAW:
+            return False
         return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
     if _speaks_for_another(state, event.origin) or _is_of_another_length(state, event):
         return True

@@ -74,16 +74,20 @@ def join(reports: Sequence[CapacityReport]) -> CapacityReport:
 
 
 def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
-    """One report of a log that several containers write: replicas of one model are one deployment.
+    """One report of a log that several servers write: replicas of one model are one deployment.
 
-    Servers of different models have nothing to add up: one that has failed is reported, else the one that can hold
-    least.
+    Servers that differ in what a deployment has once have nothing to add up: one that has failed is reported, else the
+    one that can hold least.
     """
     starts = [(report.start, report) for report in reports if report.start is not None]
-    if len({start.model for start, _ in starts}) <= 1:
+    differing = _differing([start for start, _ in starts])
+    if len({start.model for start, _ in starts}) <= 1 and not differing:
         return join(reports)
-    _, weakest = min(starts, key=lambda of: (of[0].phase is not Phase.FAILED, *weakness(of[0].capacity.weakest)))
-    return replace(weakest, counts=_counts(reports))
+    start, weakest = min(starts, key=lambda of: (of[0].phase is not Phase.FAILED, *weakness(of[0].capacity.weakest)))
+    named = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in differing.items())
+    text = f"{len(starts)} servers write this log, and the weakest is judged: they differ in {named or 'model'}"
+    warnings = (StartWarning("nodes-differ", text), *start.warnings)
+    return replace(weakest, start=replace(start, warnings=warnings), counts=_counts(reports))
 
 
 def _progress(report: CapacityReport) -> int:

@@ -12,8 +12,10 @@ from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import elapsed
 from kvguard.slotted import replace
 from kvguard.startup import boundaries, failures
+from kvguard.startup.beside import Beside
 from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
+from kvguard.startup.deployment import of_containers
 from kvguard.startup.doubt import Doubt
 from kvguard.startup.echo import Echo, mark_of, remember
 from kvguard.startup.expected import is_complete
@@ -28,7 +30,7 @@ from kvguard.startup.report import (
     StartSummary,
     Unrecognized,
 )
-from kvguard.startup.snapshot import freeze
+from kvguard.startup.snapshot import freeze, summarize
 from kvguard.startup.state import Sighting, StartState
 
 ANYBODYS = frozenset(
@@ -86,8 +88,10 @@ class StartupFold:
         self._boundary = False
         self._may_begin = False
         self._echo: Echo | None = None
+        self._beside = Beside()
         self._began_at_end = False
-        self._server_shown: Origin | None = None
+        self._server_shown = False
+        self._first_heard: Origin | None = None
 
     @property
     def serving(self) -> bool:
@@ -107,9 +111,9 @@ class StartupFold:
 
     @property
     def asks_who_serves(self) -> bool:
-        """Whether no API server has shown itself, or one that has not said yet that it serves."""
+        """Whether no API server has said that it serves, or none has shown itself that could."""
         state = self._state
-        return self._server_shown is None if state is None else not state.api_server or state.waits_for_server
+        return state is None or state.phase is not Phase.READY or not state.api_server or state.waits_for_server
 
     def boundary(self, certain: bool = True) -> None:
         """The source says that another stream begins here.
@@ -127,6 +131,7 @@ class StartupFold:
             state.phase = Phase.STOPPED
         self._boundary = state is not None
         self._doubt = None
+        self._beside.forget()
 
     def exited(self, status: int) -> None:
         """The source saw the process end, with that status: a server that was ready has stopped, or died."""
@@ -143,7 +148,12 @@ class StartupFold:
             self._hear(event)
             return
         self._forget_stranger(event)
-        if self._is_of_an_end(event):
+        if self._is_of_an_end(event) or self._beside.is_anybodys(event, self._state):
+            return
+        owner = self._beside.owner(event, self._state)
+        if owner is not None:
+            if not owner.closed or boundaries.is_believed(owner, event):
+                self._add(owner, event, now)
             return
         may_begin, self._may_begin = self._may_begin, False
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
@@ -176,11 +186,14 @@ class StartupFold:
         return self._state is None and self._began_at_end and isinstance(event, trouble)
 
     def _hear(self, event: events.ProcessSpoke) -> None:
-        """An API server shows itself: it will say when the start is ready, though its engines are."""
-        if event.of_server and self._state is not None:
-            self._state.api_server = True
-        elif event.of_server:
-            self._server_shown = self._server_shown or event.origin
+        """A record shows that time has passed, or an API server: that one says when the start is ready."""
+        state, origin = self._state, event.origin
+        if state is None:
+            self._server_shown |= event.of_server
+            self._first_heard = self._first_heard or (origin if origin.stamp is not None else None)
+        elif origin.pid is None or not state.pids or origin.pid in state.pids or event.of_server:
+            state.api_server |= event.of_server
+            state.heard = state.stamp_of(origin) or state.heard
 
     def _forget_stranger(self, event: Event) -> None:
         """The server that has spoken so far was another program's: a wrapper's, that only now starts its vLLM."""
@@ -203,16 +216,17 @@ class StartupFold:
         elif old is None or old.phase is Phase.READY:
             self._doubt = None  # a start that never got ready settles no doubt: two forged ones are no better than one
         if old is not None:
-            self._history.append(_summary(old, self.source))
+            self._history.append(summarize(old, self.source))
+            self._beside.set_aside(old)
         self._starts += 1
         self._boundary = False
         first = event.origin.process_line or event.origin.line
         if old is not None and first <= old.last_line:
             first = event.origin.line  # a pid that the start before had as well
         self._state = StartState(index=self._starts, first_line=first, began_clock=now)
-        if old is None and self._server_shown is not None:
-            self._state.api_server = True
-            self._date(self._state, self._server_shown)
+        if old is None and self._first_heard is not None:
+            self._state.api_server = self._server_shown
+            self._date(self._state, self._first_heard)
 
     def _withdraw_if_refuted(self, event: Event) -> None:
         if self._doubt is not None and self._state is not None and self._doubt.is_refuted_by(event, self._state):
@@ -271,7 +285,7 @@ class StartupFold:
             return
         if state.began is None or 0 < elapsed(stamp, state.began) < boundaries.LONGEST_START:
             state.began = stamp
-        state.latest = stamp
+        state.latest = state.heard = stamp
 
     def _ends(self, state: StartState, event: Event) -> bool:
         """Failures and shut-downs; whether the event was one."""
@@ -282,11 +296,12 @@ class StartupFold:
         if isinstance(event, events.FailureReported | events.ProcessFailed | events.ExceptionRaised):
             if not failures.is_failure(event):
                 return True
-            if state.phase is Phase.READY:
+            if state.phase is Phase.READY or _was_ready(state, event):
                 state.phase = Phase.STOPPED
                 state.died = Sighting(failures.message_of(event), event.origin.line)
             elif state.phase is not Phase.STOPPED:
                 failures.take_failure(state, event)
+                state.titled |= state.stripped and state.figures == 0
             return True
         return False
 
@@ -320,15 +335,30 @@ class StartupFold:
             state.ready_by_engines = False
 
     def report(self, counts: LogCounts) -> CapacityReport:
-        """The report as of now; frozen."""
+        """The report as of now, of the weakest of servers that start side by side; frozen."""
+        newest = self._newest(counts)
+        alive = self._beside.alive
+        if not alive:
+            return newest
+        beside = [self._summed_up(state, (), 1, LogCounts()) for state in alive]
+        own = {state.index for state in alive}
+        history = tuple(summary for summary in newest.history if summary.index not in own)
+        return of_containers([replace(newest, history=history), *beside])
+
+    def _newest(self, counts: LogCounts) -> CapacityReport:
         state, starts, before = self._state, self._starts, tuple(self._history)
         if self._echo is not None:
             state, starts, before = self._echo.old, self._echo.starts, self._echo.history
         if state is None or not (state.of_vllm or state.failure):
             return CapacityReport(sources=(self.source,), counts=counts)
-        history = (*before, _summary(state, self.source))
+        return self._summed_up(state, before, starts - len(self._beside.alive), counts)
+
+    def _summed_up(
+        self, state: StartState, before: tuple[StartSummary, ...], starts: int, counts: LogCounts
+    ) -> CapacityReport:
+        history = (*before, summarize(state, self.source))
         start = freeze(state, self.source, history, starts)
-        contested_by = self._contested_by(state) if self._echo is None else None
+        contested_by = self._contested_by(state) if state is self._state else None
         if contested_by is not None:
             start = replace(start, warnings=(*start.warnings, unproven(start.first_place)))
         return CapacityReport(
@@ -356,19 +386,11 @@ def _adds_nothing(state: StartState, event: Event) -> bool:
     return state.phase is Phase.READY or isinstance(event, events.LineUnrecognized)
 
 
+def _was_ready(state: StartState, event: Event) -> bool:
+    """Whether only an engine that has started says so (`run_engine_core`), in a log that shows nothing of its start."""
+    return event.format == "process-engine-fatal" and state.figures == 0 and not state.shows_beginning
+
+
 def _is_of_vllm(event: Event) -> bool:
     """Whether only a vLLM can have printed it."""
     return event.origin.behind_vllm or event.format not in ANYBODYS
-
-
-def _summary(state: StartState, source: str) -> StartSummary:
-    frozen = freeze(state, source, (), 1)
-    return StartSummary(
-        index=state.index,
-        phase=frozen.phase,
-        vllm_version=frozen.vllm_version,
-        max_concurrency=frozen.capacity.weakest.max_concurrency,
-        failure_kind=frozen.failure.kind if frozen.failure is not None else None,
-        first_line=state.first_line,
-        last_line=state.last_line,
-    )

@@ -77,11 +77,25 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         first_place=Place(source, state.first_line),
         last_place=Place(source, state.last_line),
         began=state.began,
-        latest=state.latest,
+        latest=state.heard,
         began_clock=state.began_clock,
         latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
         quotes=MappingProxyType({Place(source, line): text for line, text in state.quotes.items() if line in quoted}),
+    )
+
+
+def summarize(state: StartState, source: str) -> StartSummary:
+    """A start in short, as a history shows it."""
+    frozen = freeze(state, source, (), 1)
+    return StartSummary(
+        index=state.index,
+        phase=frozen.phase,
+        vllm_version=frozen.vllm_version,
+        max_concurrency=frozen.capacity.weakest.max_concurrency,
+        failure_kind=frozen.failure.kind if frozen.failure is not None else None,
+        first_line=state.first_line,
+        last_line=state.last_line,
     )
 
 
@@ -319,7 +333,7 @@ def _basis(state: StartState) -> str | None:
     overridden = any(engine.override is not None for engine in state.engines.values())
     if overridden or state.declared is not None:
         return "declared"
-    return "profiled" if any(rank.kv_cache for rank in state.ranks.values()) else None
+    return "profiled" if any(rank.kv_cache or "kv_cache" in rank.parts for rank in state.ranks.values()) else None
 
 
 def _timings(state: StartState) -> Timings:

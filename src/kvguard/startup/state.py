@@ -126,6 +126,8 @@ class StartState:
     """Whether its lines are dated by the stamp that a runtime put before them: two clocks must not be mixed."""
     began: float | None = None
     latest: float | None = None
+    heard: float | None = None
+    """When it last printed a record, whatever that told."""
     ready_stamp: float | None = None
     ready_line: int | None = None
     ready_by_engines: bool = False
@@ -161,6 +163,8 @@ class StartState:
     """What an excerpt without announcements tells behind its engine's capacity: perhaps another run's beginning."""
     engine_unnamed: bool = False
     """Whether the record that last told of an engine names no process."""
+    titled: bool = False
+    """Whether a text without prefixes names its failure first: what led to it may follow."""
     stripped: bool = True
     """No line so far had any prefix: an excerpt without its logger's marks."""
 

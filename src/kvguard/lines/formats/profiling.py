@@ -20,16 +20,16 @@ FREE_ON_DEVICE = (
     rf"Desired GPU memory utilization is \((?P<utilization>{NUMBER}), (?P<usable_gib>{NUMBER}) GiB\)\. "
 )
 SUGGESTIONS = (
-    rf"Replace gpu_memory_utilization(?: config)? with `--kv-cache-memory=(?P<suggested_kv_cache_bytes>-?+{COUNT})`"
-    rf"(?: \({NUMBER} GiB\))? to fit into requested memory, or `--kv-cache-memory=(?P<full_kv_cache_bytes>-?+{COUNT})`"
+    rf"Replace gpu_memory_utilization(?: config)? with `--kv-cache-memory(?:-bytes)?+=(?P<suggested_kv_cache_bytes>-?+{COUNT})`"
+    rf"(?: \({NUMBER} GiB\))? to fit into requested memory, or `--kv-cache-memory(?:-bytes)?+=(?P<full_kv_cache_bytes>-?+{COUNT})`"
     rf"(?: \({NUMBER} GiB\))? to fully utilize (?:gpu|NPU free) memory\. "
 )
 IN_USE = (
     rf"Current (?:kv|KV) cache memory(?: in use is|:) (?:(?P<kv_cache_gib>{NUMBER}) GiB|"
     rf"(?P<kv_cache_exact_bytes>{COUNT}) bytes)\."
 )
-ADVICE = rf"(?: (?:{SUGGESTIONS}{IN_USE}|Replace gpu_memory_utilization.++))?"
-"""What stands behind the parts; a page may have cut it."""
+ADVICE = rf"(?: (?:(?:{SUGGESTIONS}|\.\.\. )?+{IN_USE}|Replace gpu_memory_utilization.++))?"
+"""What stands behind the parts; a page may have cut it, or left out its middle."""
 UTILIZATIONS = (
     rf"The current --gpu-memory-utilization=(?P<utilization_rounded>{NUMBER}) is equivalent to "
     rf"--gpu-memory-utilization=(?P<equivalent_utilization_rounded>{NUMBER}) without CUDA graph memory profiling\."

@@ -1,0 +1,64 @@
+"""Two servers that write into one log: the weakest is judged, the other is named, and nothing of the two is mixed."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kvguard.startup.report import CapacityReport, Phase
+from tests.startup.lines import read
+
+RUNS = Path(__file__).parents[2] / "fixtures" / "logs" / "runs"
+GOOD, LONGER, REFUSED = "vllm-0.32.0-cpu-base", "vllm-0.32.0-cpu-gemma3-hybrid", "vllm-0.32.0-cpu-toolong"
+FIGURES = ("kv_cache_tokens", "gpu_blocks", "max_model_len", "max_concurrency")
+
+
+def lines_of(name: str) -> list[str]:
+    return (RUNS / name / "server.log").read_text(encoding="utf-8").splitlines()
+
+
+def starting(name: str) -> list[str]:
+    """Its lines up to where it serves, if it does."""
+    lines = lines_of(name)
+    ready = (index for index, line in enumerate(lines) if "Application startup complete" in line)
+    return lines[: next(ready, len(lines))]
+
+
+def interleaved(first: list[str], second: list[str], seed: int) -> str:
+    """Each keeps its order; who writes next is drawn."""
+    draw = random.Random(seed)
+    turns = [first] * len(first) + [second] * len(second)
+    draw.shuffle(turns)
+    queues = {id(first): iter(first), id(second): iter(second)}
+    return "".join(f"{next(queues[id(turn)])}\n" for turn in turns)
+
+
+def outline(report: CapacityReport) -> tuple[object, ...]:
+    assert report.start is not None
+    start, weakest = report.start, report.start.capacity.weakest
+    return report.starts, start.phase, start.model, *(getattr(weakest, name) for name in FIGURES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("other", [LONGER, REFUSED])
+@pytest.mark.parametrize("containers", [("", ""), ("llm-1    | ", "embed-1  | ")], ids=["pids alone", "containers"])
+def test_the_weakest_of_two_servers_is_judged(containers: tuple[str, str], other: str, seed: int) -> None:
+    first = [containers[0] + line for line in starting(GOOD)]
+    second = [containers[1] + line for line in starting(other)]
+
+    report = read(interleaved(first, second, seed))
+
+    assert outline(report) == outline(read("\n".join(starting(other))))
+    assert report.start is not None
+    assert report.start.warnings[0].code == "nodes-differ"
+
+
+def test_a_server_that_is_replaced_while_it_starts_is_not_beside_its_successor() -> None:
+    first, second = lines_of(GOOD), lines_of(LONGER)
+
+    report = read("\n".join([*first[:20], *second]))
+
+    assert report.starts == 2
+    assert report.start is not None
+    assert report.start.phase is Phase.STOPPED
+    assert [warning.code for warning in report.start.warnings if warning.code == "nodes-differ"] == []
