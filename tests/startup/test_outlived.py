@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvguard.startup.report import Phase
+from kvguard.startup.report import FailureKind, Phase
 from tests.startup.lines import BOOT, CRASHED, READY, SIZED, STATS, STOPPED, log, read, start_of
 
 SERVING = log(BOOT, SIZED, READY)
@@ -76,3 +76,27 @@ def test_requests_of_several_lengths_add_up_to_nothing():
 
 def test_a_server_that_answers_again_is_alive():
     assert start_of(SERVING + CALL_FAILED + log(STATS)).runtime.samples == 1
+
+
+def test_a_start_that_fails_shuts_its_workers_down_first():
+    text = (
+        "(EngineCore pid=12534) INFO 06-13 18:37:33 [multiproc_executor.py:435] [shutdown] Executor: all workers exited "
+        "gracefully\n(EngineCore pid=12534) ERROR 06-13 18:37:33 [core.py:1202] EngineCore failed to start.\n"
+        "(EngineCore pid=12534) ERROR 06-13 18:37:33 [core.py:1202] ValueError: No available memory for the cache blocks. "
+        "Try increasing `gpu_memory_utilization` when initializing the engine.\n"
+    )
+    start = start_of(text)
+
+    assert start.failure is not None
+    assert start.failure.kind is FailureKind.NO_KV_MEMORY
+
+
+def test_a_refused_configuration_says_what_is_refused():
+    head = "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+    start = start_of(
+        head
+        + "  Value error, Eagle3 is only supported for llama models. [type=value_error, input_value=ArgsKwargs((), {})]\n"
+    )
+
+    assert start.failure is not None
+    assert start.failure.message == "Value error, Eagle3 is only supported for llama models."

@@ -100,10 +100,15 @@ def _take_exception(state: StartState, event: ExceptionRaised) -> None:
 
 def _replace(state: StartState, failure: FailureState) -> None:
     known = state.failure
-    if known is None or _WEIGHT[failure.kind] > _WEIGHT[known.kind]:
+    if known is None or _WEIGHT[failure.kind] > _WEIGHT[known.kind] or _heads(known, failure):
         state.failure = failure
     elif known.soft and not failure.soft:
         known.soft = False
+
+
+def _heads(known: FailureState, failure: FailureState) -> bool:
+    """Whether what is known only counts the errors of a configuration, and this is one of them."""
+    return known.kind is failure.kind is FailureKind.INVALID_CONFIG and _INVALID[1] in known.message
 
 
 def _kind_of(message: str, otherwise: FailureKind) -> FailureKind:

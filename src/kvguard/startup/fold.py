@@ -182,8 +182,8 @@ class StartupFold:
         """Whether the log begins behind a start, at its shut-down: what fails then is no start."""
         if self._state is None and isinstance(event, events.ShutdownBegan):
             self._began_at_end = True
-        trouble = events.FailureReported | events.ProcessFailed | events.ExceptionRaised
-        return self._state is None and self._began_at_end and isinstance(event, trouble)
+        trouble = isinstance(event, events.ExceptionRaised) or event.format in boundaries.OUTLIVED
+        return self._state is None and self._began_at_end and trouble
 
     def _hear(self, event: events.ProcessSpoke) -> None:
         """A record shows that time has passed, or an API server: that one says when the start is ready."""

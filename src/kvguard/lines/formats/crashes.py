@@ -1,11 +1,13 @@
 """Processes that give up: they, or one that they wait for, have failed; the cause stands elsewhere."""
 
-from kvguard.events import ExceptionRaised, ProcessFailed
-from kvguard.lines.formats.failures import KNOWN_CAUSE, RAYLET, SEE_ABOVE
+from kvguard.events import ExceptionRaised, FailureReported, ProcessFailed
+from kvguard.lines.formats.failures import KNOWN_CAUSE, KNOWN_REFUSAL, RAYLET, SEE_ABOVE
 from kvguard.lines.line_format import COUNT, LineFormat, Scope, up_to
 from kvguard.lines.openings import CLASS
 
 EXIT_CODE = rf"(?:-?+{COUNT}|None)"
+FRAME = " [type=value_error, "
+"""What pydantic puts behind a validator's own words."""
 ALL = ("0.1.0-0.33.0",)
 
 
@@ -230,4 +232,18 @@ CAUSES_BELOW: tuple[LineFormat, ...] = (
     ),
 )
 
-ROWS: tuple[LineFormat, ...] = ENGINES + SERVERS + WORKERS + CAUSES_BELOW
+CAUSES: tuple[LineFormat, ...] = (
+    LineFormat(
+        name="fail-value-error",
+        literal=FRAME,
+        pattern=rf"(?P<message>Value error, (?!{KNOWN_REFUSAL}){up_to(FRAME)}).*+",
+        emits=(FailureReported,),
+        scope=Scope.PROCESS,
+        versions=("0.10.0-0.33.0",),
+        upstream="pydantic, for a check of vLLM's configuration classes that has no row of its own",
+        fixed={"kind": "invalid_config"},
+        read=lambda groups: {"message": groups["message"].removesuffix(FRAME)},
+    ),
+)
+
+ROWS: tuple[LineFormat, ...] = ENGINES + SERVERS + WORKERS + CAUSES_BELOW + CAUSES

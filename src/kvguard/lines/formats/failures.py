@@ -259,6 +259,8 @@ FREE_MEMORY: tuple[LineFormat, ...] = (
 )
 
 INVALID = r"(?:Value error, )?"
+KNOWN_REFUSAL = r"User-specified max_model_len |max_num_batched_tokens \(|World size \("
+"""How those of a configuration begin that have rows of their own."""
 """What pydantic puts before a validator's own words."""
 CONFIGURATION: tuple[LineFormat, ...] = (
     failure(
