@@ -16,7 +16,7 @@ from tests.serve.process import Served
 
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError, RecursionError, OSError, KeyboardInterrupt, SystemExit])
 def test_whatever_is_raised_around_a_command_ends_the_command(kind: type[BaseException], tmp_path: Path) -> None:
-    def strike(verdict: Verdict, seconds: float) -> None:
+    def strike(verdict: Verdict, seconds: float, awaited: str | None) -> None:
         if (tmp_path / "pid").exists():
             raise kind
 
@@ -26,6 +26,20 @@ def test_whatever_is_raised_around_a_command_ends_the_command(kind: type[BaseExc
 
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize("kind, said", [("MemoryError", "kvguard: out of memory: "), ("RuntimeError", "Traceback ")])
+def test_a_judge_that_breaks_down_has_not_judged(kind: str, said: str) -> None:
+    """Python's own status for an uncaught exception is the one of a missed objective."""
+    program = (
+        "import sys; from kvguard import cli; from kvguard.guard import Guard\n"
+        f"def feed(self, data, now=None): raise {kind}\n"
+        "Guard.feed = feed; sys.argv[1:] = ['check', 'README.md', '-q']; cli.entry_point()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRON)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
 
 
 @pytest.mark.parametrize("kind", ["MemoryError", "RuntimeError"])

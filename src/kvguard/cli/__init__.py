@@ -51,7 +51,14 @@ def entry_point() -> None:
     """What the `kvguard` script calls: the only place that ends the process."""
     gc.set_threshold(100_000)  # loading makes no garbage, and looking for it takes a twentieth of a short check
     stand_in_for_closed()
-    sys.exit(main(sys.argv[1:]))
+    status = exit_status.USAGE  # of whatever nobody foresaw: Python's own for it is that of a missed objective
+    try:
+        status = main(sys.argv[1:])
+    except MemoryError:
+        say("kvguard: out of memory: nothing was judged; a check takes 25 MiB")
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+    sys.exit(status)
 
 
 def _dispatch(words: list[str]) -> int:
