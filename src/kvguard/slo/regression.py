@@ -30,7 +30,7 @@ def observe_drop(found: Difference) -> Observation:
         return unknown(subject, why, "make a baseline of this deployment anew", kind=CheckKind.COMPUTED)
     likeness = found.likeness
     drop = likeness.drop
-    value = 0.0 if not likeness.old.low else 1 - likeness.new.low / likeness.old.low
+    value = 1 - likeness.new.low / likeness.old.low * likeness.engines_kept
     says = "no capacity is lost against the baseline" if drop.high <= 0 else "{subject} is {observed}"
     return computed(subject, drop, None, value=value, note="; ".join(_notes(found)), says=says)
 

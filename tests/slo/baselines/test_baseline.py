@@ -99,7 +99,26 @@ def test_a_stored_report_keeps_why_a_start_failed() -> None:
             {"kind": "baseline", "schema_version": 1, "weakest": {"kv_cache_tokens": "many"}},
             "b.json: a damaged baseline",
         ),
-        ({"kind": "baseline", "schema_version": 1, "weakest": []}, "b.json: a damaged baseline"),
+        (
+            {"kind": "baseline", "schema_version": 1, "weakest": []},
+            "b.json: a damaged baseline: weakest is no mapping",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "engines": []},
+            "b.json: a damaged baseline: engines is no mapping",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "weakest": {"kv_cache_tokens": -5}},
+            "b.json: a damaged baseline: kv_cache_tokens is -5, which no server holds",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "engines": {"0": {"max_concurrency": 0}}},
+            "b.json: a damaged baseline: max_concurrency is 0, which no server holds",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "weakest": {"kv_cache_tokens": [5, 1]}},
+            "b.json: a damaged baseline: kv_cache_tokens is written as [5, 1], the smallest comes first",
+        ),
         ({"kind": "baseline", "schema_version": 1, "token_figure": "x"}, "b.json: a damaged baseline"),
         ({"kind": "report", "schema_version": 1}, "b.json: a damaged report"),
         ({"kind": "report", "schema_version": 1, "start": None}, "b.json: no start of a vLLM server in this report"),

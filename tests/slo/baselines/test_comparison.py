@@ -1,9 +1,11 @@
 """Like with like, the budget's sum, and what the comparison says of options, gains and missing facts."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kvguard import Guard
 from kvguard.slo.baselines.baseline import Baseline, Figure, baseline_of
 from kvguard.slo.baselines.budget import budget_change
 from kvguard.slo.baselines.difference import difference
@@ -13,8 +15,8 @@ from kvguard.slo.baselines.pair import OptionChange, Pair
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Severity, Slo
 from kvguard.slo.verdict import CheckResult, Outcome
-from kvguard.startup.report import TokenFigure
-from kvguard.units import GIB
+from kvguard.startup.report import CapacityReport, TokenFigure
+from kvguard.units import GIB, Interval
 from tests.slo.reports import ENGINE, deployment, report, slo, start, without_capacity
 
 OLD = Baseline(
@@ -260,6 +262,52 @@ def test_a_small_loss_passes_and_a_large_one_fails() -> None:
     failed = against(BASE, **lower(30_000))
     assert (failed.outcome, failed.observed) == (Outcome.FAIL, pytest.approx(1 - 30_000 / 40_960))
     assert "KV cache size 40,960 tokens before, 30,000 tokens now" in failed.reason
+
+
+def of_run(name: str) -> CapacityReport:
+    guard = Guard(source=name)
+    guard.feed(Path(f"fixtures/logs/runs/vllm-{name}/server.log").read_bytes())
+    guard.end()
+    return guard.report
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.27.1", "0.32.0"])
+def test_engines_that_are_gone_are_a_loss_of_the_total(release: str) -> None:
+    both = of_run(f"{release}-cpu-dp2")
+    one = of_run("0.32.0-cpu-base" if release == "0.32.0" else f"{release}-cpu-base-load")
+    (check,) = evaluate(one, replace(slo(max_drop=0.05), baseline=baseline_of([both]))).checks
+    assert check.outcome is Outcome.FAIL
+    assert check.observed == pytest.approx(0.5)
+    assert "engines 2 → 1: each has a pool of its own" in check.reason
+    assert not difference(baseline_of([both]), baseline_of([one])).same_capacity
+
+
+def test_engines_that_have_come_make_up_for_no_smaller_one() -> None:
+    both, one = of_run("0.32.0-cpu-dp2"), of_run("0.32.0-cpu-base")
+    (check,) = evaluate(both, replace(slo(max_drop=0.05), baseline=baseline_of([one]))).checks
+    assert (check.outcome, check.observed) == (Outcome.PASS, 0.0)
+
+
+def test_a_larger_pool_makes_up_for_an_engine_that_is_gone() -> None:
+    two, three = replace(BASE, engines_expected=2), replace(BASE, engines_expected=3)
+    doubled = replace(BASE, engines_expected=1, weakest={"kv_cache_tokens": Figure(81_920, 81_920)})
+    (found_two, found_three) = (difference(old, doubled).likeness for old in (two, three))
+    assert found_two is not None
+    assert found_three is not None
+    assert found_two.drop == Interval.exact(0.0)
+    assert found_three.drop.low == pytest.approx(1 / 3)
+
+
+def test_an_empty_pool_before_is_nothing_to_compare_with() -> None:
+    check = against(replace(BASE, weakest={"kv_cache_tokens": Figure(0, 0)}))
+    assert check.outcome is Outcome.UNKNOWN
+    assert "KV cache size: nothing was there before" in check.reason
+
+
+def test_another_model_has_no_causes_in_its_figures() -> None:
+    found = difference(*(baseline_of([of_run(f"0.32.0-cpu-{name}")]) for name in ("base", "gemma3-hybrid")))
+    assert (found.not_comparable or "").startswith("another model: ")
+    assert found.causes == ()
 
 
 def test_no_loss_meets_no_drop_at_all() -> None:

@@ -11,12 +11,14 @@ from kvguard.slo.baselines.pair import Pair
 def causes(pair: Pair, budget: BudgetChange) -> tuple[str, ...]:
     """All that is known of why, the heaviest first."""
     evidence = Evidence(pair, budget)
-    return tuple(sentence for rule in RULES if (sentence := rule(evidence)) is not None)
+    rules = RULES if pair.same("model") else _OF_ANY_MODEL
+    return tuple(sentence for rule in rules if (sentence := rule(evidence)) is not None)
 
 
 RULES: tuple[Callable[[Evidence], str | None], ...] = (
     memory_causes.refused,
     memory_causes.recovered,
+    meaning_causes.engines,
     memory_causes.cache_moved,
     memory_causes.card,
     memory_causes.graphs_counted,
@@ -34,8 +36,9 @@ RULES: tuple[Callable[[Evidence], str | None], ...] = (
     meaning_causes.latent_counted_twice,
     meaning_causes.lines_a_rank,
     meaning_causes.declared,
-    meaning_causes.engines,
     meaning_causes.seqs,
     meaning_causes.unlike_without_cause,
 )
 """In the order in which they are told."""
+_OF_ANY_MODEL = (memory_causes.refused, memory_causes.recovered, memory_causes.cache_moved, memory_causes.card)
+"""What is true of two models as well: fate, bytes and cards; a figure that moved has no other cause than the model."""

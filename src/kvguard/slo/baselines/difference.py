@@ -59,7 +59,7 @@ class Difference:
     def same_capacity(self) -> bool:
         """Whether both hold the same, by every figure that means the same in both and as far as its digits tell."""
         failed = self.old.failure is not None or self.new.failure is not None
-        return self.likeness is not None and not failed and not self._moved
+        return self.likeness is not None and not failed and not self._moved and self.likeness.engines_kept == 1
 
     @property
     def _moved(self) -> bool:

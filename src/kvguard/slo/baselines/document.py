@@ -1,11 +1,13 @@
 """A baseline as a small JSON document for review and storage, and back; a stored JSON report is read as well."""
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, cast
 
 from kvguard.errors import ConfigError
 from kvguard.slo.baselines.baseline import ARGUMENTS, CAPACITY_FIGURES, MEMORY_PARTS, Baseline, Figure
 from kvguard.startup.report import SERVING_OPTIONS, Failure, FailureKind, Place, TokenFigure
+from kvguard.units import format_count
 from kvguard.version import __version__
 
 KIND = "baseline"
@@ -64,7 +66,8 @@ def baseline_from(document: Document, name: str) -> Baseline:
 
 
 def _of_baseline(document: Document, name: str) -> Baseline:
-    rounding = document.get("rounding", {})
+    rounding = _mapping(document, "rounding")
+    engines = _mapping(document, "engines")
     return Baseline(
         sources=tuple(document.get("sources", (name,))),
         starts=int(document.get("starts", 1)),
@@ -74,10 +77,10 @@ def _of_baseline(document: Document, name: str) -> Baseline:
         layers=_text(document, "layers"),
         basis=_text(document, "basis"),
         engines_expected=document.get("engines_expected"),
-        weakest=_read(document.get("weakest", {}), rounding),
-        engines={str(label): _read(figures, rounding) for label, figures in document.get("engines", {}).items()},
-        memory=_read(document.get("memory", {}), rounding),
-        options=dict(document.get("options", {})),
+        weakest=_capacity(_mapping(document, "weakest"), rounding),
+        engines={str(label): _capacity(_mapping(engines, label), rounding) for label in engines},
+        memory=_read(_mapping(document, "memory"), rounding),
+        options=dict(_mapping(document, "options")),
         arguments_told=bool(document.get("arguments_told", False)),
     )
 
@@ -147,12 +150,30 @@ def _read(written: Mapping[str, Any], rounding: Mapping[str, float]) -> Mapping[
     for name, value in written.items():
         if value is not None:
             low, high = value if isinstance(value, list) else (value, value)
+            if _number(high) < _number(low):
+                raise ValueError(f"{name} is written as [{low}, {high}], the smallest comes first")
             found[name] = Figure(_number(low), _number(high), float(rounding.get(name, 0.0)))
     return found
 
 
+def _capacity(written: Mapping[str, Any], rounding: Mapping[str, float]) -> Mapping[str, Figure]:
+    """Figures of an engine that has served: an empty pool would pass every later start."""
+    found = _read(written, rounding)
+    for name, figure in found.items():
+        if figure.low <= 0:
+            raise ValueError(f"{name} is {format_count(figure.low)}, which no server holds")
+    return found
+
+
+def _mapping(document: Document, key: str) -> Mapping[str, Any]:
+    found = document.get(key, {})
+    if not isinstance(found, dict):
+        raise TypeError(f"{key} is no mapping")
+    return found
+
+
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise TypeError(f"{value!r} is not a number")
     return value
 

@@ -29,6 +29,8 @@ class Likeness:
     new: Figure
     unlike: tuple[tuple[str, str], ...] = ()
     """More telling figures that both tell, by their name, and why each was not taken."""
+    engines: tuple[int, int] | None = None
+    """How many engines each side has, where both tell."""
 
     @property
     def passed_over(self) -> tuple[str, ...]:
@@ -39,16 +41,26 @@ class Likeness:
     def drop(self) -> Interval:
         """How much of the old capacity is lost, as a share; negative where more is there.
 
-        Against the lowest start of the baseline. Figures whose printed digits agree have not dropped.
+        Against the lowest start of the baseline. Figures whose printed digits agree have not dropped. The weakest
+        engine's figure, and where engines are gone, that of all of them: more engines make up for no smaller one.
         """
+        kept = self.engines_kept
+        of_one = self._drop_of_one
+        return of_one if kept == 1 else Interval(1 - (1 - of_one.low) * kept, 1 - (1 - of_one.high) * kept)
+
+    @property
+    def engines_kept(self) -> float:
+        """Share of the old engines that is still there, 1 of more."""
+        return min(1.0, self.engines[1] / self.engines[0]) if self.engines else 1.0
+
+    @property
+    def _drop_of_one(self) -> Interval:
         if self.old.low == self.new.low and self.old.rounding == self.new.rounding:
             return Interval.exact(0.0)
         least, most = self.old.low - self.old.rounding, self.old.low + self.old.rounding
         low, high = self.new.low - self.new.rounding, self.new.low + self.new.rounding
         if high <= 0:
             return Interval.exact(1.0)  # nothing is left, and less than nothing is no larger loss
-        if least <= 0:
-            return Interval.exact(0.0 if self.new.low >= self.old.low else 1.0)
         return Interval(1 - high / least, 1 - low / most)
 
 
@@ -62,8 +74,10 @@ def compared(pair: Pair) -> Likeness | str:
     for figure, (label, _unit) in LABELS.items():
         figures = pair.capacity(figure)
         why = _WHY_NOT[figure](pair)
+        if why is None and figures is not None and figures[0].low <= figures[0].rounding:
+            why = "nothing was there before"
         if why is None and figures is not None:
-            return Likeness(figure, *figures, tuple(unlike.items()))
+            return Likeness(figure, *figures, tuple(unlike.items()), pair.engines)
         if figures is not None and why is not None:
             unlike[label] = why
         else:

@@ -130,10 +130,8 @@ def declared(evidence: Evidence) -> str | None:
 
 
 def engines(evidence: Evidence) -> str | None:
-    old, new = evidence.pair.old.engines_expected, evidence.pair.new.engines_expected
-    return (
-        None if old is None or new is None or old == new else f"engines {arrow(old, new)}: each has a pool of its own"
-    )
+    counts = evidence.pair.engines
+    return None if counts is None or len(set(counts)) == 1 else f"engines {arrow(*counts)}: each has a pool of its own"
 
 
 def seqs(evidence: Evidence) -> str | None:

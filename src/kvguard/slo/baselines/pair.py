@@ -49,6 +49,12 @@ class Pair:
         old, new = figures
         return new.low - new.rounding <= old.high + old.rounding and old.low - old.rounding <= new.high + new.rounding
 
+    @property
+    def engines(self) -> tuple[int, int] | None:
+        """How many engines there must be on each side; `None` where a side does not tell."""
+        old, new = self.old.engines_expected, self.new.engines_expected
+        return (old, new) if old and new else None
+
     def options(self, name: str) -> tuple[object, object]:
         """That option on both sides; `None` where it is not known."""
         return self.old.options.get(name), self.new.options.get(name)
