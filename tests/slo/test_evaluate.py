@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvguard.slo.evaluate import evaluate
-from kvguard.slo.objectives import Objective, Severity
+from kvguard.slo.objectives import Objective, Severity, Slo
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.startup.report import (
     CapacityReport,
@@ -320,6 +320,15 @@ def test_a_softened_miss_is_told_and_does_not_fail() -> None:
     assert verdict.outcome is Outcome.PASS
     assert [(warning.code, warning.severity) for warning in verdict.warnings] == [("objective-missed", Severity.WARN)]
     assert evaluate(report(), replace(lenient, strict=True)).outcome is Outcome.FAIL
+
+
+def test_a_pass_without_any_objective_that_counts_says_whether_one_was_given() -> None:
+    softened = Slo(objectives=tuple(_softened(o, "min_concurrency") for o in slo(min_concurrency=999).objectives))
+    said = [evaluate(report(), asked).reasons[0].message for asked in (Slo(), softened)]
+    assert said == [
+        "the start has reported its capacity; no objective was given",
+        "the start has reported its capacity; no objective that was given can fail it",
+    ]
 
 
 def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> None:

@@ -104,7 +104,7 @@ def test_a_config_of_another_model_is_set_aside_and_told() -> None:
         explain(of, engine, other)
     verdict = evaluate(report(of), slo(concurrent_requests=1, workload=Workload(8_000, 192, model_config=other)))
     assert [warning.code for warning in verdict.warnings] == ["model-config-not-used"]
-    assert verdict.checks[0].high is not None
+    assert verdict.checks[0].low is not None
 
 
 def test_an_architecture_that_nobody_knows_is_refused_by_name() -> None:

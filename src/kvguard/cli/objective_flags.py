@@ -9,7 +9,7 @@ from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, Severity, Slo
 from kvguard.slo.quantities import read_value
 from kvguard.slo.settings import Settings
 from kvguard.sources.documents import read_slo
-from kvguard.units import QuantityError, format_count
+from kvguard.units import QuantityError, format_quantity
 
 _METAVARS = {
     "bytes": "SIZE",
@@ -81,7 +81,7 @@ def not_asked(slo: Slo) -> str | None:
     """What a person may take to be judged and is not, in one line; `None` where there is no such thing."""
     tokens = slo.workload.request_tokens if slo.workload else 0
     if tokens and slo.target("concurrent_requests") is None:
-        requests = f"the requests of {format_count(tokens)} tokens"
+        requests = f"the requests of {format_quantity(tokens, 'tokens')}"
         return f"of {requests} it is judged only whether one can run: --concurrent-requests N asks for so many at once"
     if not slo.objectives and not slo.require_ready and slo.ready_within is None:
         return "no objective is given: the start alone is judged"

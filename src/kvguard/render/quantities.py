@@ -42,8 +42,13 @@ def show_size(count: float) -> str:
 
 def show_observed(check: CheckResult) -> str:
     """What was found, without the unit that its target names; both ends of what is known, where they differ."""
-    if check.kind is CheckKind.COMPUTED and check.low is not None and check.high is not None:
-        low, high = show_bare(check.low, check.unit), show_bare(check.high, check.unit)
+    if check.kind is CheckKind.COMPUTED and check.low is not None:
+        low = show_bare(check.low, check.unit)
+        if check.high is None:
+            return f"at least {low}"
+        high = show_bare(check.high, check.unit)
+        if check.unit == "ratio" and check.low == 0 != check.high:
+            return f"at most {high}"
         return low if low.removesuffix(".00") == high.removesuffix(".00") else f"{low} to {high}"
     if check.observed is None:
         return _UNKNOWN.get(check.objective, NOT_IN_THE_LOG)

@@ -6,7 +6,7 @@ from kvguard.slo.objectives import Severity, Slo
 from kvguard.slo.refusal import no_room
 from kvguard.slo.verdict import JudgedWarning
 from kvguard.startup.report import Phase, Start, StartWarning
-from kvguard.units import format_count
+from kvguard.units import format_count, format_quantity
 
 
 def judged_warnings(start: Start | None, slo: Slo, found: Iterable[StartWarning]) -> tuple[JudgedWarning, ...]:
@@ -37,7 +37,9 @@ def _of_the_pool(start: Start) -> Iterator[StartWarning]:
     # a model without attention has no pool, and vLLM prints 0 blocks and 0.00x of it (V0)
     if printed is not None and printed < 1 and blocks != 0 and start.phase is not Phase.FAILED:
         length = start.capacity.weakest.max_model_len
-        request = "a request of max_model_len" if length is None else f"a request of {format_count(length)} tokens"
+        request = (
+            "a request of max_model_len" if length is None else f"a request of {format_quantity(length, 'tokens')}"
+        )
         message = f"{request} never fits into the pool ({format_count(printed)}x) and would wait for ever"
         yield StartWarning("context-exceeds-pool", message, start.lines.get("max_concurrency"))
 

@@ -1,7 +1,7 @@
 """Holds one observation against its target: the one place where a bound is applied."""
 
 from collections.abc import Callable, Mapping
-from math import isclose
+from math import isclose, isinf
 from types import MappingProxyType
 
 from kvguard.slo.objectives import Bound, Objective
@@ -35,7 +35,7 @@ def judge(objective: Objective, observation: Observation) -> CheckResult:
         stage=objective.kind.stage,
         observed=observation.value,
         low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        high=interval.high if interval and not isinf(interval.high) else None,
         target=objective.target,
         outcome=outcome,
         reason=_reason(objective, observation, outcome),
@@ -112,8 +112,7 @@ def _reason(objective: Objective, observation: Observation, outcome: Outcome) ->
 
 def _interval_reason(objective: Objective, observation: Observation, interval: Interval, outcome: Outcome) -> str:
     unit = objective.kind.unit
-    low, high = format_apart(interval.low, interval.high, unit)
-    found = f"{low.removesuffix(f' {unit}')} to {high}"
+    found = _both_ends(interval, unit)
     if outcome is Outcome.UNKNOWN:
         target = format_quantity(objective.target, unit)
         return f"{_said(objective, observation, found)}: whether that meets {target} cannot be told"
@@ -121,6 +120,15 @@ def _interval_reason(objective: Objective, observation: Observation, interval: I
     alike = unit not in ("bytes", "ratio") and round(interval.low, 2) == round(interval.high, 2)
     sentence = _sentence(objective, observation, outcome, worst if alike else found, target)
     return f"{sentence} by its worse end" if _by_interval(objective, interval) is Outcome.UNKNOWN else sentence
+
+
+def _both_ends(interval: Interval, unit: str) -> str:
+    if isinf(interval.high):
+        return f"at least {format_quantity(interval.low, unit)}"
+    if unit == "ratio" and interval.low == 0:
+        return f"at most {format_quantity(interval.high, unit)}"
+    low, high = format_apart(interval.low, interval.high, unit)
+    return f"{low.removesuffix(f' {unit}')} to {high}"
 
 
 def _sentence(objective: Objective, observation: Observation, outcome: Outcome, observed: str, target: str) -> str:

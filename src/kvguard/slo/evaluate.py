@@ -281,10 +281,12 @@ def _of_checks(checks: Iterable[CheckResult], outcome: Outcome) -> Iterable[Reas
 
 
 def _met(checks: tuple[CheckResult, ...], pools: Pools | None) -> Reason:
+    softened = len(checks)
     checks = tuple(check for check in checks if check.severity is Severity.FAIL)
     if not checks:
         told = None if pools is None else said_of_workload(pools)
-        return Reason("capacity-reported", told or "the start has reported its capacity; no objective was given")
+        asked = "no objective that was given can fail it" if softened else "no objective was given"
+        return Reason("capacity-reported", told or f"the start has reported its capacity; {asked}")
     if len(checks) == 1:
         return Reason("objectives-met", checks[0].reason, checks[0].place)
     every = "both" if len(checks) == 2 else f"all {len(checks)}"

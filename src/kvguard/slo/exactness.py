@@ -25,7 +25,8 @@ def exact_concurrency(capacity: Capacity, block_size: int | None, hybrid: bool) 
 
 
 def _by_tokens(capacity: Capacity, block_size: int | None, hybrid: bool) -> Interval | None:
-    tokens, length = capacity.kv_cache_tokens, capacity.max_model_len
+    derived = capacity.derived.get("kv_cache_tokens")
+    tokens, length = capacity.kv_cache_tokens or (derived and derived.value), capacity.max_model_len
     if not tokens or not length:
         return None
     if capacity.token_figure is TokenFigure.CONCURRENCY_TIMES_LEN:

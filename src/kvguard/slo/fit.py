@@ -1,7 +1,7 @@
 """How many requests of one length one engine holds: the answer's type, and the words that it is told in."""
 
 from collections.abc import Sequence
-from math import floor
+from math import floor, inf
 
 from kvguard.slotted import dataclass, replace
 from kvguard.units import Interval, format_count
@@ -29,8 +29,18 @@ class Fit:
     """The arithmetic in words: which pool, how much of it one request takes."""
     best: float | None = None
     """The single figure that most likely holds, where the interval is wide for a small reason."""
-    layers_open: bool = False
-    """Whether the two ends differ because the kinds of layers are not known: then the low end is the judge."""
+    settles: str | None = None
+    """What would tell the kinds of layers, where the two ends differ because they are not known."""
+
+    @property
+    def layers_open(self) -> bool:
+        """Whether the kinds of layers are not known: then the low end is the judge."""
+        return self.settles is not None
+
+    @property
+    def most(self) -> float:
+        """More than this surely do not fit: of unknown kinds of layers there is no such number."""
+        return inf if self.layers_open else self.interval.high
 
 
 def spanned(fits: Sequence[Fit], counted: str) -> Fit | None:

@@ -1,6 +1,6 @@
 """How many requests fit by the log alone: exact where it proves one kind of layer, else the interval it allows."""
 
-from math import ceil, floor
+from math import ceil, floor, inf
 
 from kvguard.kvcache.uniform import UniformPool
 from kvguard.slo.exactness import exact_concurrency
@@ -21,13 +21,24 @@ def fit_by_log(start: Start, engine: Capacity, request: Request, uniform: bool) 
 
     With one kind of layer a request holds `ceil(stored / block size)` blocks, and one block id of the pool is
     reserved. With kinds unknown, the low end takes all of a request's blocks as fixed cost (as many fit as at
-    max_model_len), the high end takes all of them as growing with its length.
+    max_model_len), the high end is that of one kind. Of several kinds there is no high end: at max_model_len start-up
+    counts tokens in flight for each sliding group, which a request that decodes does not hold.
     """
     by_tokens = _one_kind(start, engine, request)
-    why = "declared" if uniform else one_kind_because(start, engine)
+    declared = uniform and refutes_uniform(start, engine) is None
+    why = "declared" if declared else one_kind_because(start, engine)
     if why is not None:
         return by_tokens
     return _open(start, engine, request, by_tokens)
+
+
+def refutes_uniform(start: Start, engine: Capacity) -> str | None:
+    """Why the layers cannot be of one kind, whatever is declared; `None` where the log allows it."""
+    if is_hybrid(start, engine):
+        return "the log shows several kinds of layers"
+    if engine.kv_cache_tokens is not None and not uniform_pools(start, engine):
+        return f"{format_count(engine.kv_cache_tokens)} tokens are no whole blocks of one kind of layer"
+    return None
 
 
 def uniform_pools(start: Start, engine: Capacity) -> tuple[UniformPool, ...]:
@@ -66,21 +77,24 @@ def _blocks(engine: Capacity, size: int) -> Interval | None:
 
 def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | None) -> Fit | None:
     """Both answers, where the log does not tell the kinds of layers."""
-    hybrid, length = is_hybrid(start, engine), engine.max_model_len
-    at_length = exact_concurrency(engine, start.block_size, hybrid)
+    length = engine.max_model_len
+    at_length = exact_concurrency(engine, start.block_size, is_hybrid(start, engine))
     if at_length is None or not length:
         return None
-    growing = at_length.high * length / request.tokens
-    if by_tokens is not None and not hybrid:
-        growing = by_tokens.interval.high
     low = at_length.low if by_tokens is None else min(at_length.low, by_tokens.interval.low)
     least = f"hybrid: at least {format_count(at_length.low)}"
-    if hybrid:
+    several = refutes_uniform(start, engine)
+    if several is not None:
+        growing = at_length.high * length / request.tokens
         if_all = f"about {format_count(growing)} if all of a request grows with its length"
-        how = f"{least}, {if_all}: the log shows several kinds of layers"
-    else:
-        how = f"one kind of layer: {format_count(growing)}; {least}"
-    return Fit(Interval(low, max(low, growing)), how, layers_open=True)
+        how = f"{least}, {if_all}: {several}"
+        return Fit(Interval(low, inf), how, settles=_BY_CONFIG)
+    growing = at_length.high * length / request.tokens if by_tokens is None else by_tokens.interval.high
+    how = f"one kind of layer: {format_count(growing)}; {least}"
+    return Fit(Interval(low, max(low, growing)), how, settles=f"{_BY_CONFIG}, or declare workload.layers: uniform")
+
+
+_BY_CONFIG = "give the model's config (--model-config)"
 
 
 def _shares_prefixes(start: Start) -> bool:

@@ -11,12 +11,12 @@ from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.slo.compare import SAME_DTYPE
-from kvguard.slo.fit_by_log import uniform_pools
+from kvguard.slo.fit_by_log import refutes_uniform, uniform_pools
 from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Severity, Slo, Workload
 from kvguard.slo.pools import Pools
-from kvguard.slo.refusal import cache_there
+from kvguard.slo.refusal import cache_there, share_of_one_request
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
@@ -158,7 +158,8 @@ def _kv_cache(start: Start, engine: Capacity) -> Interval | None:
 
 def _concurrency(start: Start) -> Interval | None:
     """At max_model_len, as the check sees it; of a refused start, what share of one request it had room for."""
-    return observe_startup("min_concurrency", start, 1.0).interval
+    share = None if start.failure is None else share_of_one_request(start.failure)
+    return observe_startup("min_concurrency", start, 1.0).interval if share is None else Interval.exact(share)
 
 
 def _named_quantized(start: Start) -> bool:
@@ -191,7 +192,7 @@ def _graph_gap(start: Start) -> int | None:
 
 
 def _one_kind(start: Start, engine: Capacity, workload: Workload | None) -> bool:
-    if workload is not None and workload.uniform_layers:
+    if workload is not None and workload.uniform_layers and refutes_uniform(start, engine) is None:
         return True
     # V0's refusal counts tokens: every layer of that engine keeps all of them
     refused_by_tokens = start.failure is not None and start.failure.kv_cache_tokens is not None

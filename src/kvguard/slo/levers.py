@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from math import floor
+from math import floor, isinf
 from types import MappingProxyType
 
 from kvguard.kvcache import changes
@@ -17,7 +17,7 @@ from kvguard.slo.verdict import CheckResult, Lever
 from kvguard.slo.workload import held_workload, longest_request, refused_at
 from kvguard.slotted import replace
 from kvguard.startup.report import FailureKind, Start
-from kvguard.units import Interval, format_count
+from kvguard.units import Interval, format_count, format_quantity
 
 _MOST = 10
 """Levers that a check lists: those that meet the target, and the nearest of the others."""
@@ -214,7 +214,7 @@ def _of_waiting(check: CheckResult, start: Start, slo: Slo, pools: Pools | None)
 
 
 def _requests_of(tokens: int) -> str:
-    return f"requests of {format_count(tokens)} tokens"
+    return f"requests of {format_quantity(tokens, 'tokens')}"
 
 
 def _for_the_refused(wanted: float, slo: Slo, pools: Pools, length: int) -> tuple[Lever, ...]:
@@ -311,7 +311,8 @@ def _told(
 
 def _weighed(way: Lever, figure: Interval, met: bool, missed: bool) -> Lever:
     """The lever with its figure, and whether it is enough: open where the figure's ends disagree."""
-    counted = replace(way, low=figure.low, high=figure.high, enough=True if met else (False if missed else None))
+    high = None if isinf(figure.high) else figure.high
+    counted = replace(way, low=figure.low, high=high, enough=True if met else (False if missed else None))
     unit = _AFTER_A_FIGURE.get(way.unit, way.unit)
     unit = unit.replace("requests", "request", 1) if counted.figure == "1" else unit
     return replace(counted, gives=f"{counted.figure} {unit}".strip())

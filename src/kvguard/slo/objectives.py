@@ -195,6 +195,7 @@ DEFAULT_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
         "unrecognized-capacity-line": Severity.WARN,
         "log-and-metrics-disagree": Severity.WARN,
         "model-config-not-used": Severity.WARN,
+        "layers-not-uniform": Severity.WARN,
         "load-differs-from-plan": Severity.WARN,
         "implausible-gain": Severity.WARN,
         "arguments-differ": Severity.WARN,

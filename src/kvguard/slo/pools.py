@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
 from kvguard.slo.fit import Fit, Request
-from kvguard.slo.fit_by_log import fit_by_log
+from kvguard.slo.fit_by_log import fit_by_log, refutes_uniform
 from kvguard.slo.objectives import Workload
-from kvguard.slotted import dataclass
-from kvguard.startup.report import Capacity, Start
+from kvguard.slotted import dataclass, replace
+from kvguard.startup.report import Capacity, Start, StartWarning
 
 if TYPE_CHECKING:
     from kvguard.slo.fit_by_model import Explained
@@ -21,8 +21,8 @@ class Pools:
     workload: Workload
     engines: tuple[Capacity, ...]
     explained: tuple[tuple["Explained", ...], ...]
-    trouble: str | None = None
-    """Why the model's config was not used; one line."""
+    trouble: StartWarning | None = None
+    """That the model's config, or what is declared of its layers, was not used."""
 
     def fit(self, engine: Capacity, request: Request) -> Fit | None:
         """Requests of that length on that engine; `None` where the log tells too little."""
@@ -39,7 +39,7 @@ def pools_of(start: Start, workload: Workload) -> Pools:
     engines = start.engines or (start.capacity.weakest,)
     unexplained = Pools(start, workload, engines, ((),) * len(engines))
     if workload.model_config is None:
-        return unexplained
+        return replace(unexplained, trouble=_refuted(unexplained))
     # the arithmetic is loaded only where a model's config asks for it
     from kvguard.slo.fit_by_model import explain
 
@@ -47,5 +47,17 @@ def pools_of(start: Start, workload: Workload) -> Pools:
         explained = tuple(explain(start, engine, workload.model_config) for engine in engines)
     except ConfigError as error:
         name = workload.model_config_name or "the model's config"
-        return Pools(start, workload, engines, unexplained.explained, f"{name} is not used: {error}")
+        return replace(unexplained, trouble=StartWarning("model-config-not-used", f"{name} is not used: {error}"))
     return Pools(start, workload, engines, explained)
+
+
+def _refuted(pools: Pools) -> StartWarning | None:
+    """That the log refutes what is declared of the model's layers; `None` where it does not."""
+    if not pools.workload.uniform_layers:
+        return None
+    found = (refutes_uniform(pools.start, engine) for engine in pools.engines)
+    why = next((why for why in found if why is not None), None)
+    if why is None:
+        return None
+    place = pools.start.lines.get("layers") or pools.start.lines.get("kv_cache_tokens")
+    return StartWarning("layers-not-uniform", f"workload.layers: uniform is not used: {why}", place)

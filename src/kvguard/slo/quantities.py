@@ -50,7 +50,9 @@ def _count(written: object) -> int:
 def _bytes(written: object) -> int:
     value = parse_bytes(written) if isinstance(written, str) else _count_of_bytes(written)
     if 0 < value < MIB:  # 3.4 without its unit would be met by every server there is
-        raise QuantityError(f"{shown(written)} is {value:,} bytes: write the unit, as 3.4GiB")
+        raise QuantityError(
+            f"{shown(written)} is {value:,} {'byte' if value == 1 else 'bytes'}: write the unit, as 3.4GiB"
+        )
     if value < 0:
         raise QuantityError(f"{shown(written)} is not a size, as 3.4GiB")
     return value

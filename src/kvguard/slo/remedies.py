@@ -8,7 +8,7 @@ from kvguard.slo.course import capacity_gap, capacity_reported, early_end
 from kvguard.slo.refusal import is_of_context, no_room
 from kvguard.slo.verdict import CheckResult, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
-from kvguard.units import format_bytes, format_count
+from kvguard.units import format_bytes, format_count, format_quantity
 
 # --- a start that failed ----------------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ def _too_small(failure: Failure) -> str:
     if not is_of_context(failure):
         return _in_its_words("the KV cache is too small")(failure)
     asked = failure.requested_max_model_len
-    context = f"a context of {format_count(asked)} tokens" if asked else "the context asked for"
+    context = f"a context of {format_quantity(asked, 'tokens')}" if asked else "the context asked for"
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
     if fits:
         return f"{context} was asked for, {format_count(fits)} fit in the KV cache"
@@ -108,7 +108,7 @@ def _failure_remedy(start: Start, failure: Failure, expected: float | str | None
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and fits:
         if expected is not None and float(expected) > fits:
-            return f"give the KV cache more memory: the SLO expects a context of {format_count(float(expected))} tokens"
+            return f"give the KV cache more memory: the SLO expects a context of {format_quantity(expected, 'tokens')}"
         return f"set --max-model-len {fits} or less, or give the KV cache more memory"
     if failure.mamba_blocks:
         return f"set --max-num-seqs {failure.mamba_blocks} or less, or give the KV cache more memory"
@@ -264,6 +264,7 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
         ),
         "request-exceeds-context": "raise --max-model-len, or shorten the request",
         "model-config-not-used": "give the config.json of the model that is served",
+        "layers-not-uniform": "drop workload.layers, and give the model's config.json: --model-config",
         "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
         "start-not-finished": "wait for the ready line: --until ready, or require_ready in the SLO",
         "died-after-ready": "read the traceback above the end of the log",

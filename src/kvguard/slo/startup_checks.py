@@ -7,7 +7,7 @@ from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.observation import Observation, computed, printed, unknown
 from kvguard.slo.refusal import cache_there, share_of_one_request
 from kvguard.startup.report import Capacity, Failure, Start
-from kvguard.units import Interval, format_bytes, format_count
+from kvguard.units import Interval, format_bytes, format_count, format_quantity
 
 
 def observe_startup(key: str, start: Start, target: float | str) -> Observation:
@@ -145,7 +145,7 @@ def _whose(start: Start) -> str | None:
 
 
 def _at_length(subject: str, length: int | None) -> str:
-    return subject if length is None else f"{subject} at {format_count(length)} tokens"
+    return subject if length is None else f"{subject} at {format_quantity(length, 'tokens')}"
 
 
 def _refused_concurrency(subject: str, failure: Failure | None) -> Observation | None:

@@ -37,6 +37,7 @@ class Lever:
     low: float | None = None
     """What it gives at least, in the objective's unit; `None` where it cannot be computed."""
     high: float | None = None
+    """What it gives at most; `None` where that has no end either."""
     unit: str = ""
     """Of `low` and `high`, in words: "requests of 8,500 tokens"."""
     remark: str | None = None
@@ -47,9 +48,11 @@ class Lever:
     @property
     def figure(self) -> str | None:
         """What it gives, without the unit of a count: "9.62", "21.47 to 24.30", "3.9 GiB"; `None` of a direction."""
-        if self.low is None or self.high is None:
+        if self.low is None:
             return None
         unit = self.unit if self.unit in ("bytes", "ratio") else ""
+        if self.high is None:
+            return f"at least {format_quantity(self.low if unit else round(self.low, 2), unit)}"
         low, high = (format_quantity(end if unit else round(end, 2), unit) for end in (self.low, self.high))
         return low if low == high else f"{low} to {high}"
 
@@ -82,6 +85,7 @@ class CheckResult:
     observed: float | str | None
     low: float | None
     high: float | None
+    """Ends of a computed figure; of one that has no higher end it is `None`."""
     target: float | str
     outcome: Outcome
     reason: str

@@ -1,7 +1,7 @@
 """Judges the declared workload: requests that fit without preemption, the share of one request, what load has shown."""
 
 from collections.abc import Iterator
-from math import floor
+from math import floor, isinf
 
 from kvguard.slo.fit import Fit, Request
 from kvguard.slo.objectives import Workload
@@ -10,9 +10,7 @@ from kvguard.slo.pools import Pools
 from kvguard.slo.verdict import CheckKind
 from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import Place, Start, StartWarning
-from kvguard.units import Interval, format_count, format_ratio
-
-_SETTLES = "give the model's config (--model-config), or declare workload.layers: uniform"
+from kvguard.units import Interval, format_count, format_quantity, format_ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,11 @@ def held_workload(pools: Pools, tokens: int | None = None) -> Held | None:
     if len(fits) == 1:
         return Held(request, weakest, 1, capped)
     count = len(fits)
-    return Held(request, weakest, count, Interval(count * floor(capped.low), count * floor(capped.high)))
+    return Held(request, weakest, count, Interval(count * floor(capped.low), count * _whole(capped.high)))
+
+
+def _whole(requests: float) -> float:
+    return requests if isinf(requests) else floor(requests)
 
 
 def refused_at(start: Start, workload: Workload) -> int | None:
@@ -54,7 +56,7 @@ def said_of_workload(pools: Pools) -> str | None:
     held = held_workload(pools) if pools.workload.request_tokens else None
     if held is None:
         return None
-    requests = f"requests of {format_count(held.request.tokens)} tokens"
+    requests = f"requests of {format_quantity(held.request.tokens, 'tokens')}"
     return f"{_ends(held.service)} {requests} fit without preemption; no number of them was asked for"
 
 
@@ -64,7 +66,7 @@ def observe_workload(key: str, pools: Pools) -> Observation:
 
 
 def _concurrent(pools: Pools) -> Observation:
-    requests = f"requests of {format_count(pools.workload.request_tokens)} tokens"
+    requests = f"requests of {format_quantity(pools.workload.request_tokens, 'tokens')}"
     subject = f"the number of {requests} that fit without preemption"
     if refused_at(pools.start, pools.workload) is not None:
         place = pools.start.lines.get("max_model_len")
@@ -88,7 +90,7 @@ def _concurrent(pools: Pools) -> Observation:
         value=best,
         note="; ".join(notes),
         worst_end_decides=fit.layers_open,
-        settles=_SETTLES if fit.layers_open else None,
+        settles=fit.settles,
         says=f"{{observed}} {requests} fit without preemption",
     )
 
@@ -98,7 +100,7 @@ def _share(pools: Pools) -> Observation:
     longest = longest_request(pools.start, pools.workload)
     if longest is None:
         return _too_little("the share of the pool that one request takes")
-    request = f"one request of {format_count(longest)} tokens"
+    request = f"one request of {format_quantity(longest, 'tokens')}"
     subject = f"the share of the pool that {request} takes"
     held = held_workload(pools, longest)
     if held is None or held.fit.interval.low <= 0:
@@ -113,7 +115,7 @@ def _share(pools: Pools) -> Observation:
         value=best,
         note=fit.how,
         worst_end_decides=fit.layers_open,
-        settles=_SETTLES if fit.layers_open else None,
+        settles=fit.settles,
         says=f"{request} takes {{observed}} of the pool",
     )
 
@@ -128,20 +130,20 @@ def workload_warnings(pools: Pools) -> Iterator[StartWarning]:
     """What the declared workload shows beside its objectives: a request that can never run, and what load has shown."""
     start, workload = pools.start, pools.workload
     if pools.trouble is not None:
-        yield StartWarning("model-config-not-used", pools.trouble)
+        yield pools.trouble
     if not workload.request_tokens:
         return
-    tokens = format_count(workload.request_tokens)
+    tokens = format_quantity(workload.request_tokens, "tokens")
     length = refused_at(start, workload)
     if length is not None:
-        message = f"a request of {tokens} tokens is longer than max_model_len ({format_count(length)}): vLLM refuses it"
+        message = f"a request of {tokens} is longer than max_model_len ({format_count(length)}): vLLM refuses it"
         yield StartWarning("request-exceeds-context", message, start.lines.get("max_model_len"))
         return
     held = held_workload(pools)
     if held is None:
         return
-    if held.fit.interval.high < 1:
-        message = f"a request of {tokens} tokens never fits into the pool and would wait for ever: {held.fit.how}"
+    if held.fit.most < 1:
+        message = f"a request of {tokens} never fits into the pool and would wait for ever: {held.fit.how}"
         yield StartWarning("request-exceeds-pool", message, start.lines.get("kv_cache_tokens"))
     yield from _load_seen(start, held)
 
@@ -158,7 +160,7 @@ def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
     seen = f"{format_count(running)} running at {format_ratio(usage, 1)}"
     if waiting:
         seen = f"{seen}, {format_count(waiting)} waiting"
-    if running > floor(fit.high) + 1:
+    if running > _whole(held.fit.most) + 1:
         message = f"{seen}: {pool}, so those that ran were shorter"
         yield StartWarning("load-differs-from-plan", message, load.place)
     elif waiting and running < floor(fit.low) and usage < _FULL:
@@ -203,6 +205,8 @@ def _capped(fits: Interval, max_num_seqs: int | None) -> Interval:
 
 def _ends(interval: Interval) -> str:
     """Both ends with as many digits as tell them apart from each other's place: 4.8, but 1.25 to 4.81."""
+    if isinf(interval.high):
+        return f"at least {format_count(interval.low)}"
     if round(interval.low, 1) == round(interval.high, 1):
         return format_count(round(interval.low, 1), 1)
     return f"{format_count(interval.low)} to {format_count(interval.high)}"

@@ -77,9 +77,10 @@ def _refused(failure: Failure) -> list[Row]:
 
 
 def _workload(check: CheckResult | None) -> list[Row]:
-    if check is None or check.low is None or check.high is None or not isinstance(check.target, int | float):
+    if check is None or check.low is None or not isinstance(check.target, int | float):
         return []
-    return [Row("Requests of the workload", check.reason, check.low, check.high, check.target, check.outcome)]
+    high = check.low if check.high is None else check.high
+    return [Row("Requests of the workload", check.reason, check.low, high, check.target, check.outcome)]
 
 
 def _extent(row: Row) -> float:
