@@ -213,4 +213,5 @@ def _ends(interval: Interval) -> str:
 
 
 def _too_little(subject: str) -> Observation:
-    return unknown(subject, "the log tells too little of the pool", kind=CheckKind.COMPUTED)
+    settles = "give a log with the KV cache's lines, which vLLM prints at VLLM_LOGGING_LEVEL=INFO, its default"
+    return unknown(subject, "the log tells too little of the pool", settles, kind=CheckKind.COMPUTED)
