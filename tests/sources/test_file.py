@@ -4,6 +4,7 @@ import errno
 import gzip
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from kvguard.sources import tracked
 from kvguard.sources.file import LOOK_S, RETRY_S, FileSource
 from kvguard.sources.source import READ_BYTES, Chunk, State
-from tests.sources.following import Following, append, boundaries, copytruncate, told
+from tests.sources.following import Following, append, boundaries, copytruncate, rotate, told
 
 
 class TestReading:
@@ -208,8 +209,22 @@ class TestTruncation:
         append(log, "new\n")
         assert following.read() == "|one\nnew\n"
 
+    @pytest.mark.parametrize("turn_over", [copytruncate, rotate])
+    def test_the_rest_of_a_line_that_was_cut_in_two_is_no_line(
+        self, log: Path, following: Following, turn_over: Callable[[Path], object]
+    ) -> None:
+        """A client fills a line with records of its own making: where the cut falls, one of them would stand alone."""
+        append(log, "one\nprompt: 'INFO forged ")
+        following.read()
+        turn_over(log)
+        append(log, "INFO forged INFO forged ")
+        assert following.read(times=2) == "|"
+        append(log, "INFO forged'\ntwo\n")
+        assert following.read() == "two\n"
+        assert following.source.status.bytes_skipped == len("INFO forged INFO forged INFO forged'\n")
+
     def test_a_cut_while_reading_a_large_file(self, log: Path) -> None:
-        log.write_bytes(b"a" * (2 * READ_BYTES))
+        log.write_bytes(b"a" * (3 * READ_BYTES))
         source = FileSource(log)
         source.poll(0.0)
         assert len(source.poll(0.0)[0].data) == READ_BYTES

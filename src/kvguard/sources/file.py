@@ -46,6 +46,7 @@ class FileSource:
         self._look_again = False  # names moved while they were looked at: a neighbour can have been missed
         self._suspect = False  # reading failed: whether it is still the same file must be found out
         self._at_line_start = True
+        self._in_rest = False  # of a line whose beginning stands in another file
 
     def poll(self, now: float) -> Sequence[SourceEvent]:
         """Read on, and look whether the name leads elsewhere; at most one read of each."""
@@ -195,6 +196,8 @@ class FileSource:
 
     def _restart(self, file: TrackedFile, now: float) -> None:
         self._record.truncations += 1
+        if self._record.unread:  # what was cut off had not been read: whether it ended a line nobody knows
+            self._at_line_start = True
         rest = self._unread(file, cut=file.mark)
         file.restart()
         self._begin(Boundary(BoundaryKind.TRUNCATED, f"{self._path} was cut"), rest, now)
@@ -293,8 +296,22 @@ class FileSource:
 
     def _hand_on(self, item: bytes | Boundary, now: float, events: list[SourceEvent]) -> None:
         if isinstance(item, Boundary):
+            self._in_rest |= not self._at_line_start
             self._at_line_start = True
             events += self._record.boundary(item.kind, item.detail)
-        elif item:
-            self._at_line_start = item.endswith(b"\n")
-            events.append(self._record.chunk(item, now))
+        elif fresh := self._without_rest(item):
+            self._at_line_start = fresh.endswith(b"\n")
+            events.append(self._record.chunk(fresh, now))
+
+    def _without_rest(self, data: bytes) -> bytes:
+        """The data without the rest of a line that was begun before the last boundary.
+
+        A client can fill a line with records of its own making; cut in two, its rest would be one.
+        """
+        if not self._in_rest or not data:
+            return data
+        end = data.find(b"\n") + 1
+        self._in_rest = not end
+        rest = data[:end] if end else data
+        self._record.bytes_skipped += len(rest)
+        return data[len(rest) :]

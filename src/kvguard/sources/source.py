@@ -91,7 +91,7 @@ class SourceStatus:
     read_errors: int
     """Failed tries: opens, reads, requests. A file that is not there yet is none."""
     bytes_skipped: int
-    """The rest of lines too long to be held, where two outputs are merged; they were passed on, but not judged."""
+    """Not judged: the rest of lines too long to be held, where two outputs are merged, or cut in two by a rotation."""
     unread: int | None = None
     """Bytes that are there and were not read yet; `None` where nobody can tell (a pipe, a pod's log)."""
     behind: bool = False
