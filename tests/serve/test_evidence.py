@@ -1,11 +1,16 @@
 """Evidence that outlives a start: structured log, termination message, record."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kvguard.cli.records import read_records
 from kvguard.serve.evidence import MAX_RECORD_BYTES, MAX_TERMINATION_BYTES, RecordFile, TerminationMessage
+from kvguard.serve.sidecar import Sink
 from kvguard.serve.state_changes import StateLog
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.sources.source import State
@@ -136,3 +141,15 @@ def test_a_volume_that_is_gone_is_told_and_stops_nothing(tmp_path: Path) -> None
 
     assert told == [f"{tmp_path}/gone/record.jsonl: the record cannot be written: No such file or directory"]
     assert json.loads(driven.get("/v1/report").body)["start"]["phase"] == "ready"
+
+
+@pytest.mark.parametrize("sink", [TerminationMessage, lambda path, complain: RecordFile(path, lambda: NOON, complain)])
+def test_a_pipe_from_which_nobody_reads_stops_nothing(tmp_path: Path, sink: Callable[..., Sink]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    told, complain = complaints()
+    driven = Driven(sinks=[sink(tmp_path / "pipe", complain)])
+
+    driven.read(READY)
+
+    assert [message.rpartition(": ")[2] for message in told] == ["No such device or address"]
+    assert driven.snapshot.verdict.report.starts == 1

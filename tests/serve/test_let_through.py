@@ -117,6 +117,8 @@ def test_another_pod_of_the_same_volume_is_another_server(record: Path) -> None:
 def test_no_record_recalls_nothing(tmp_path: Path) -> None:
     assert recalled(None) is None
     assert recalled(tmp_path / "gone.jsonl") is None
+    os.mkfifo(tmp_path / "pipe")
+    assert recalled(tmp_path / "pipe") is None
 
 
 def test_the_record_says_what_was_let_through(record: Path) -> None:

@@ -43,7 +43,8 @@ class TerminationMessage:
 
     def _write(self, message: bytes) -> None:
         # written before it is cut: whoever kills the process in between leaves a message, not an empty file
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        # O_NONBLOCK: a named pipe from which nobody reads would hold the log's reader for ever
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(message)
             file.truncate()

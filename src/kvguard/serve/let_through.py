@@ -60,7 +60,9 @@ def remembered(let_through: LetThrough | None) -> dict[str, Any] | None:
 def recalled(record: Path | None) -> LetThrough | None:
     """What an earlier process on this machine has let through last; `None` where no record says so."""
     try:
-        with (record or Path(os.devnull)).open("rb") as file:
+        # O_NONBLOCK: a named pipe into which nobody writes would hold the probes back for ever
+        descriptor = os.open(record or os.devnull, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _ENOUGH_BYTES))
             lines = file.read(_ENOUGH_BYTES).splitlines()
     except OSError:

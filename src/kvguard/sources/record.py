@@ -11,7 +11,9 @@ def append_line(path: Path, line: bytes) -> None:
         OSError: it cannot be written.
     """
     torn = _is_torn(path)
-    with path.open("ab") as file:
+    # O_NONBLOCK: a named pipe from which nobody reads would hold us for ever
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+    with os.fdopen(descriptor, "ab") as file:
         file.write(b"\n" + line if torn else line)
         file.flush()
         if path.is_file():  # nothing else is kept
