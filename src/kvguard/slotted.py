@@ -18,15 +18,14 @@ else:
 
         def made(cls):
             content = {name: value for name, value in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
-            inherited = {one.name: one for one in getattr(cls, "__slotted__", ())}
-            own = {name: _Field(name, content.pop(name, _MISSING), kw_only) for name in cls.__annotations__}
-            every = inherited | own
-            content["__slots__"] = tuple(name for name in own if name not in inherited)
-            content["__slotted__"] = tuple(every.values())
+            inherited = getattr(cls, "__slotted__", {})
+            own = {name: content.pop(name, _MISSING) for name in cls.__annotations__}
+            every = content["__slotted__"] = inherited | own
             content["__names__"] = every.keys()
-            content["__match_args__"] = tuple(name for name, one in every.items() if not one.by_name)
-            content["__defaults__"] = {name: one.default for name, one in every.items() if one.default is not _MISSING}
-            content["__made__"] = [name for name, one in every.items() if isinstance(one.default, _Made)]
+            content["__slots__"] = tuple([name for name in own if name not in inherited])
+            content["__match_args__"] = getattr(cls, "__match_args__", ()) + (() if kw_only else content["__slots__"])
+            content["__defaults__"] = {name: default for name, default in every.items() if default is not _MISSING}
+            content["__made__"] = [name for name, default in every.items() if isinstance(default, _Made)]
             content["__dataclass_fields__"] = _ForTheStandardLibrary()
             methods = _METHODS | (_FROZEN if frozen else {"__hash__": None})
             return type(cls)(cls.__name__, cls.__bases__, methods | content)
@@ -39,7 +38,7 @@ else:
 
     def fields(kind):
         """The fields of a class or of an instance, those of its bases first; each has a `name`."""
-        return kind.__slotted__
+        return tuple(map(_Field, kind.__slotted__))
 
     def replace(old, **changes):
         """The same, with other values in some fields."""
@@ -59,12 +58,10 @@ class _Made:
 
 
 class _Field:
-    __slots__ = ("by_name", "default", "name")
+    __slots__ = ("name",)
 
-    def __init__(self, name: str, default: object, by_name: bool) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.default = default
-        self.by_name = by_name
 
 
 class _ForTheStandardLibrary:
@@ -74,13 +71,13 @@ class _ForTheStandardLibrary:
         import dataclasses
 
         described: list[tuple[str, type, Any]] = []
-        for one in owner.__slotted__:
-            settings: dict[str, Any] = {"kw_only": one.by_name}
-            if isinstance(one.default, _Made):
-                settings["default_factory"] = one.default.make
-            elif one.default is not _MISSING:
-                settings["default"] = one.default
-            described.append((one.name, object, dataclasses.field(**settings)))
+        for name, default in owner.__slotted__.items():
+            settings: dict[str, Any] = {"kw_only": name not in owner.__match_args__}
+            if isinstance(default, _Made):
+                settings["default_factory"] = default.make
+            elif default is not _MISSING:
+                settings["default"] = default
+            described.append((name, object, dataclasses.field(**settings)))
         found: dict[str, Any] = vars(dataclasses.make_dataclass(owner.__name__, described))["__dataclass_fields__"]
         owner.__dataclass_fields__ = found
         return found

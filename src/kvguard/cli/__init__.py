@@ -58,6 +58,7 @@ def entry_point() -> None:
         say("kvguard: out of memory: nothing was judged; a check takes 25 MiB")
     except Exception:
         sys.excepthook(*sys.exc_info())
+    gc.freeze()  # likewise at the interpreter's end, which would look three times through all that was loaded
     sys.exit(status)
 
 

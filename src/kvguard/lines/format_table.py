@@ -115,22 +115,16 @@ class FormatTable:
 
     def ends_with_beginning(self, text: str) -> bool:
         """Whether the text ends with the beginning of a row's literal."""
-        beginnings, longest = self._beginnings
-        return any(text[-size:] in beginnings for size in range(LEAST_BEGINNING, min(longest, len(text)) + 1))
+        return any(_ends_with_beginning_of(literal, text) for literal, _ in self._by_literal)
 
     def _opened_by(self, text: str) -> Iterator[LineFormat]:
         """The rows that could begin like the text, without those that could begin like any."""
-        return (row for row in self._with_openings if may_open(row.pattern, text))
+        return (row for row in self.rows if may_open(row.pattern, text) and "" not in openings(row.pattern))
 
-    @functools.cached_property
-    def _with_openings(self) -> list[LineFormat]:
-        return [row for row in self.rows if "" not in openings(row.pattern)]
 
-    @functools.cached_property
-    def _beginnings(self) -> tuple[frozenset[str], int]:
-        literals = {row.literal for row in self.rows}
-        beginnings = {literal[:size] for literal in literals for size in range(LEAST_BEGINNING, len(literal))}
-        return frozenset(beginnings), max(map(len, literals), default=0)
+def _ends_with_beginning_of(literal: str, text: str) -> bool:
+    place = text.rfind(literal[:LEAST_BEGINNING])
+    return place >= 0 and len(text) - place < len(literal) and literal.startswith(text[place:])
 
 
 def _likelihood(told: Told) -> tuple[bool, int, int]:

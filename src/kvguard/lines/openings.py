@@ -42,6 +42,8 @@ def is_closed(pattern: str) -> bool:
 
 
 def _shares_beginning(pattern: str, text: str) -> bool:
+    if pattern[:1].isalnum() and text[:1] != pattern[:1] and not pattern.startswith(_QUANTIFIERS, 1):
+        return not text  # most rows are told by their first letter
     return any(_agree(opening, text) for opening in openings(pattern))
 
 

@@ -57,7 +57,7 @@ _HINTS = (
     "dckr_", "dapi", "gsk_", "r8_", "akia", "asia", "aiza", "eyj",
 )  # fmt: skip
 """Every secret holds one of them, in small letters: most texts hold none and need no search."""
-_SECRET_NAME = re.compile(rf"{_NAMES}|authorization|cookie|token$", re.IGNORECASE)
+_SECRET_NAME = rf"(?i:{_NAMES}|authorization|cookie|token$)"
 _KEPT = ("proxy", "user", "hook", "query", "header", "auth", "flag", "option", "name", "token", "pair")
 
 
@@ -87,7 +87,7 @@ def mask_deep(value: Any) -> Any:
 
 def _is_secret(name: str, value: object) -> bool:
     """Whether a value is one by its name alone; a count of tokens is none."""
-    return isinstance(value, str | bytes | list | tuple | Mapping) and _SECRET_NAME.search(name) is not None
+    return isinstance(value, str | bytes | list | tuple | Mapping) and compiled(_SECRET_NAME).search(name) is not None
 
 
 def _mask(found: re.Match[str]) -> str:
