@@ -37,8 +37,8 @@ else:
         return _Made(default_factory)
 
     def fields(kind):
-        """The fields of a class or of an instance, those of its bases first; each has a `name`."""
-        return tuple(map(_Field, kind.__slotted__))
+        """The fields of a class or of an instance, those of its bases first; each has a `name` and a `default`."""
+        return tuple(_Field(*one) for one in kind.__slotted__.items())
 
     def replace(old, **changes):
         """The same, with other values in some fields."""
@@ -58,10 +58,11 @@ class _Made:
 
 
 class _Field:
-    __slots__ = ("name",)
+    __slots__ = ("default", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, default: object) -> None:
         self.name = name
+        self.default = default
 
 
 class _ForTheStandardLibrary:

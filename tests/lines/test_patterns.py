@@ -41,12 +41,18 @@ def test_both_engines_read_a_row_alike(row: LineFormat) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES, ids=lambda prefix: prefix.name)
-def test_a_prefix_begins_with_the_characters_that_its_row_names(prefix: Prefix) -> None:
-    begins = {
-        character for character in PRINTABLE if could_become(prefix.pattern, character) or is_match(prefix, character)
+def test_a_prefix_begins_with_one_of_the_texts_that_its_row_names(prefix: Prefix) -> None:
+    possible = {
+        text for text in parts_of(prefix.begins) if could_become(prefix.pattern, text) or is_match(prefix, text)
     }
 
-    assert begins <= set(prefix.begins)
+    assert {text for text in possible if not text.startswith(prefix.begins)} <= parts_of(prefix.begins, printable=False)
+
+
+def parts_of(texts: tuple[str, ...], printable: bool = True) -> set[str]:
+    """Every beginning of these texts, and each of them with any other character behind it."""
+    beginnings = {text[:size] for text in texts for size in range(len(text))}
+    return {text + character for text in beginnings for character in PRINTABLE} if printable else beginnings
 
 
 def is_match(prefix: Prefix, text: str) -> bool:

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import re
 from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 from typing import NoReturn
 
@@ -28,12 +29,17 @@ class _OneLineParser(argparse.ArgumentParser):
 def parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser for one command line; only the command that is called pays for its options."""
     name = next((word for word in words if not word.startswith("-")), None)
-    top = _OneLineParser(prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    # only a page of help need know how wide the terminal is, and the module that can tell loads every compressor
+    helped = {"-h", "--help"} & {*words}
+    shape = argparse.HelpFormatter if helped else partial(argparse.HelpFormatter, width=80)
+    top = _OneLineParser(
+        prog="kvguard", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False, formatter_class=shape
+    )
     top.add_argument("--version", action="version", version=f"kvguard {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listed = {name: COMMANDS[name]} if name in COMMANDS and words[0] == name else COMMANDS
     for command, line in listed.items():
-        described = commands.add_parser(command, help=line, description=line, allow_abbrev=False)
+        described = commands.add_parser(command, help=line, description=line, allow_abbrev=False, formatter_class=shape)
         if command == name:
             _module(command).configure(described)
     return top

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -149,6 +148,8 @@ def terminal_of(stream: TextIO, environ: Mapping[str, str]) -> Terminal:
     """What a stream can show: width, colour (`NO_COLOR`, `FORCE_COLOR`, `TERM`), and more than ASCII or not."""
     interactive = stream.isatty()
     if interactive or "COLUMNS" in environ:
+        import shutil  # it loads every compressor
+
         width = min(shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns, WIDEST)
     else:
         width = UNKNOWN_WIDTH

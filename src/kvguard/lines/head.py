@@ -177,7 +177,7 @@ def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tupl
     """The head with the next prefix taken off, and whether the message follows at once."""
     text = head.message.lstrip(" ")
     for prefix in _beginning_with(text[0]) if text else ():
-        if prefix.holds and not any(part in text for part in prefix.holds):
+        if not text.startswith(prefix.begins) or (prefix.holds and not any(part in text for part in prefix.holds)):
             continue
         match = compiled(prefix.pattern).match(text)
         if match is None or not match[0]:
@@ -193,7 +193,7 @@ def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tupl
 @functools.lru_cache(maxsize=512)
 def _beginning_with(character: str) -> tuple[Prefix, ...]:
     """The prefixes that can begin with this character: most of the table need not be tried."""
-    return tuple(prefix for prefix in PREFIXES if character in prefix.begins or not character.isascii())
+    return tuple(prefix for prefix in PREFIXES if any(text[0] == character for text in prefix.begins))
 
 
 def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Head:

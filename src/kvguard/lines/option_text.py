@@ -4,8 +4,6 @@ Only known keys of the outermost level are read: values hold commas, brackets an
 text, and some releases lose a comma.
 """
 
-import ast
-import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -70,7 +68,12 @@ MAX_NUMBER = 10**15
 _QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
 _UNENDED = r"'(?:[^'\\]|\\.)*+$|\"(?:[^\"\\]|\\.)*+$"
 """A quoted text that the line's cut has left open: whatever follows is its inside."""
-_VALUE = _QUOTED + r"|\[[^\[\]]*+\]|[^\s,()\[\]{}'\"]{1,1000}+(?=[,)\s}\]])"
+_LIST = rf"\[(?:[^\[\]'\"]++|{_QUOTED})*+\]"
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?P<part>\.[0-9]++)?"
+_OF_LITERALS = tuple("'\"[-+.0123456789")
+"""How a literal begins that is no word."""
+_CONSTANTS: Mapping[str, object] = MappingProxyType({"None": None, "True": True, "False": False})
+_VALUE = rf"{_QUOTED}|{_LIST}|[^\s,()\[\]{{}}'\"]{{1,1000}}+(?=[,)\s}}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
 a bound because a line of `a=a=a=…` would be read anew from each."""
 _STEPS = rf"{_QUOTED}|{_UNENDED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])"
@@ -88,11 +91,8 @@ def pairs(text: str) -> Mapping[str, object]:
 
 
 def dictionary(text: str) -> Mapping[str, object]:
-    """The known options of a Python dict; where it is no literal (objects inside, or cut), item by item."""
-    parsed = _literal(text)
-    if isinstance(parsed, str):
-        parsed = _outermost(_ITEM, text, 1)
-    return _known(parsed) if isinstance(parsed, dict) else MappingProxyType({})
+    """The known options of a Python dict, item by item: it may be cut, or hold objects that are no literals."""
+    return _known(_outermost(_ITEM, text, 1))
 
 
 def _outermost(form: str, text: str, level: int) -> dict[str, object]:
@@ -119,6 +119,20 @@ def _possible(value: object) -> bool:
 
 def _literal(text: str) -> object:
     """The value that a Python repr stands for, or the text itself."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if (number := compiled(_NUMBER).fullmatch(text)) is not None:
+        return int(text) if number["part"] is None else float(text)
+    if text.startswith(("'", '"')) and "\\" not in text:
+        return text[1:-1]
+    return _evaluated(text) if text.startswith(_OF_LITERALS) else text
+
+
+def _evaluated(text: str) -> object:
+    """The same of a list, a text with escapes or an unusual number."""
+    import ast  # which most options do without
+    import warnings
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python does not know: the text is somebody's, not ours

@@ -7,12 +7,15 @@ message is never searched for behind text that no row describes.
 from kvguard.events import Trust
 from kvguard.slotted import dataclass
 
-_DIGITS = "0123456789"
-_LOWER = "abcdefghijklmnopqrstuvwxyz"
-_UPPER = _LOWER.upper()
+_DIGITS = tuple("0123456789")
+_LOWER = tuple("abcdefghijklmnopqrstuvwxyz")
+_UPPER = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_TIMES = (*_DIGITS, *(f"[{digit}" for digit in _DIGITS))
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL"
 LEVEL = rf"(?P<level>{_LEVELS})"
-_INITIALS = "".join(sorted({level[0] for level in _LEVELS.split("|")}))
+_SOURCES = (".py:", ".rs:")
+"""How vLLM's source files end: Python, and its front end in Rust."""
+_LEVEL_WORDS = tuple(_LEVELS.split("|"))
 CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 SHORT = rf"\d\d-\d\d {CLOCK}"
@@ -30,8 +33,8 @@ class Prefix:
     """One thing that can stand before a message."""
 
     name: str
-    begins: str
-    """The ASCII characters that it can begin with. Like `holds`, it spares most lines the pattern."""
+    begins: tuple[str, ...]
+    """Texts with one of which it begins. Like `holds`, it spares most lines the pattern."""
     holds: tuple[str, ...]
     """Texts one of which it holds, or the line behind it; none where nothing is certain."""
     pattern: str
@@ -48,14 +51,14 @@ class Prefix:
 
 
 def _envelope(
-    name: str, begins: str, holds: tuple[str, ...], pattern: str, where: str, ambiguous: bool = False
+    name: str, begins: tuple[str, ...], holds: tuple[str, ...], pattern: str, where: str, ambiguous: bool = False
 ) -> Prefix:
     return Prefix(name, begins, holds, pattern, outer=True, ambiguous=ambiguous, where=where)
 
 
 def _logger(
     name: str,
-    begins: str,
+    begins: tuple[str, ...],
     holds: tuple[str, ...],
     pattern: str,
     trust: Trust,
@@ -69,7 +72,7 @@ def _logger(
 PREFIXES: tuple[Prefix, ...] = (
     _logger(
         "vllm-record",
-        _INITIALS,
+        _LEVEL_WORDS,
         ("]",),
         rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?\d\d-\d\d (?:{CLOCK}|\d\d:\d\d)) \[(?P<file>[^\]\s]*?)(?::\d++)?\](?: |$)",
         Trust.RECORD,
@@ -79,7 +82,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _logger(
         "vllm-record-cut",
         _UPPER + _DIGITS,
-        ("]",),
+        _SOURCES,
         rf"(?:[A-Z]{{1,7}} )?(?P<stamp>{SHORT}) \[(?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "the same where a paste has lost the level's beginning",
@@ -87,8 +90,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-old",
-        _INITIALS,
-        ("]",),
+        _LEVEL_WORDS,
+        _SOURCES,
         rf"{LEVEL} (?P<stamp>(?:\d{{4}}-)?+{SHORT}) (?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "vLLM 0.1.0 to 0.7.3; NVIDIA NIM prints the year and milliseconds",
@@ -96,8 +99,8 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-untimed",
-        _INITIALS,
-        ("]",),
+        _LEVEL_WORDS,
+        _SOURCES,
         rf"{LEVEL} (?:(?:\.{{3}}|…) )?\[?(?P<file>[\w./-]++):\d++\](?: |$)",
         Trust.RECORD,
         "the same where a viewer or a paste has left the stamp out",
@@ -105,7 +108,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "vllm-record-plain",
-        _INITIALS,
+        _LEVEL_WORDS,
         (".py:",),
         rf"{LEVEL} (?P<file>[\w/-]{{1,80}}+\.py):\d++ ++(?=\S)",
         Trust.RECORD,
@@ -114,7 +117,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "source-line",
-        _LOWER + "_",
+        (*_LOWER, "_"),
         (".py:",),
         r"(?P<file>[a-z_]\w{0,80}+\.py):\d++(?:\]| ) *+(?=\S)",
         Trust.RAW,
@@ -122,11 +125,16 @@ PREFIXES: tuple[Prefix, ...] = (
         ambiguous=True,
     ),
     _logger(
-        "process-tag", "(", ("pid=",), TAG, Trust.TAGGED, "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks"
+        "process-tag",
+        ("(",),
+        ("pid=",),
+        TAG,
+        Trust.TAGGED,
+        "vLLM's processes from 0.4.2, Ray's actors, SkyPilot's tasks",
     ),
     _logger(
         "process-name",
-        "(",
+        ("(",),
         ("API", "Api", "EngineCore", "Worker"),
         r"\((?:APIServer|ApiServer_\d++|(?:EngineCore|Worker)(?:_[A-Z]++\d++)*+|VllmWorker|RayWorkerWrapper)\) (?=\S)",
         Trust.RAW,
@@ -134,7 +142,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "uvicorn",
-        _INITIALS,
+        _LEVEL_WORDS,
         (": ",),
         r"(?P<level>INFO|WARNING|ERROR|DEBUG|CRITICAL): {1,5}(?=\S)",
         Trust.TAGGED,
@@ -143,7 +151,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "torchserve",
-        "[",
+        ("[",),
         ("MODEL_LOG",),
         rf"\[(?:{_LEVELS}) *+\] [\w.-]++ MODEL_LOG - ",
         Trust.RAW,
@@ -151,7 +159,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "djl",
-        _INITIALS + "[",
+        (*_LEVEL_WORDS, "["),
         ("PyProcess",),
         rf"(?:(?:{_LEVELS}) ++|\[(?:{_LEVELS}) *+\] )PyProcess (?:- )?W-\S+?-std(?:out|err): ",
         Trust.RAW,
@@ -159,7 +167,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "function-logger",
-        _INITIALS,
+        _LEVEL_WORDS,
         (": ",),
         rf"{LEVEL} ++(?P<file>[a-z_][\w.]*+(?:::\w++)*+): (?=\S)",
         Trust.RECORD,
@@ -169,7 +177,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-basic",
-        _INITIALS,
+        _LEVEL_WORDS,
         (":",),
         rf"{LEVEL}:(?P<file>[\w.]++):(?:\d++:)? ?",
         Trust.RECORD,
@@ -177,7 +185,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-basic-time",
-        _INITIALS,
+        _LEVEL_WORDS,
         (":",),
         rf"{LEVEL}:(?P<stamp>{ISO}):(?:(?P<file>[a-z_][\w.]*+):)? ?",
         Trust.RECORD,
@@ -185,7 +193,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-dashes",
-        "-",
+        ("-",),
         (" - ",),
         rf"- (?P<file>[\w.]++) - (?:\d++ - )?{LEVEL} - (?:[\w./]++:\d++ - )?",
         Trust.RECORD,
@@ -193,7 +201,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-dashes-level",
-        "-",
+        ("-",),
         (" - ",),
         rf"- {LEVEL} - (?:[\w./]++(?::\d++)? - )?(?:[\w.]++: (?=\S))?",
         Trust.RECORD,
@@ -201,7 +209,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-process",
-        _LOWER + _DIGITS + "_",
+        (*_LOWER, *_DIGITS, "_"),
         tuple(_LEVELS.split("|")),
         rf"(\d++ )?+(?P<file>[a-z_][\w.]*+)(?(1)| \d++) {LEVEL} ++(?:\[[^\]\s]++\] )?",
         Trust.RECORD,
@@ -209,7 +217,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "python-brackets",
-        "[",
+        ("[",),
         (".py:",),
         r"\[(?P<file>[\w./-]{1,80}?\.py):\d++\]:? ?",
         Trust.RAW,
@@ -217,7 +225,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "loguru",
-        _INITIALS + "|",
+        (*_LEVEL_WORDS, "|"),
         ("| ",),
         rf"(?:\| )?{LEVEL} *+\| (?P<file>[\w.]++):[\w<>]++:\d++ - ",
         Trust.RECORD,
@@ -225,7 +233,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "fastchat",
-        _INITIALS + "|",
+        (*_LEVEL_WORDS, "|"),
         ("| ",),
         rf"(?:\| )?(?:{_LEVELS}) *+\| [\w.]++ \| ",
         Trust.RAW,
@@ -233,7 +241,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "glog",
-        "EFIW",
+        tuple("EFIW"),
         ("] ",),
         rf"[IWEF]\d{{4}} {CLOCK} ++\d++ [\w./-]++:\d++\] ",
         Trust.RAW,
@@ -241,14 +249,14 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _envelope(
         "iso-time",
-        _DIGITS + "[",
+        _TIMES,
         (),
         rf"\[?(?P<stamp>{ISO})\]?:?(?:\s++(?:[|¦~] )?|$)",
         "docker -t, kubectl --timestamps, CRI, CI runners, viewers",
     ),
     _envelope(
         "short-time",
-        _DIGITS + "[",
+        _TIMES,
         (),
         rf"\[?(?P<stamp>{SHORT}|{CLOCK})Z?+\]?(?:\s++|$)",
         "wrappers that print the time alone",
@@ -256,26 +264,26 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _envelope(
         "slash-time",
-        _DIGITS + "[",
+        _TIMES,
         ("/",),
         rf"\[?\d\d/\d\d(?:/\d\d(?:\d\d)?)? {CLOCK}\]?\s++",
         "rich's and others' handlers",
     ),
     _envelope(
         "cri-stream",
-        "s",
         ("stdout", "stderr"),
+        (),
         r"(?:stdout|stderr) (?P<partial>[FP])(?: |$)",
         "CRI: containerd, CRI-O; after a timestamp",
     ),
     _envelope("gitlab-stream", _DIGITS, (), r"\d\d[OE][ +]?(?=\S|$)", "GitLab's runner, after a timestamp"),
-    _envelope("buildkite-time", "_", ("_bk;t=",), r"_bk;t=\d++", "Buildkite, where the escape characters are lost"),
-    _envelope("docker-build", "#", (), r"#\d{1,3} \d{1,5}\.\d{1,3} ", "docker build"),
-    _envelope("mpi", "[", ("]<std",), r"\[\d++,\d++\]<std(?:out|err)>: ?", "mpirun --tag-output"),
-    _envelope("kubectl-prefix", "[", ("[pod/",), r"\[pod/(?P<container>[^\]\s]{1,250}+)\] ", "kubectl logs --prefix"),
+    _envelope("buildkite-time", ("_bk;t=",), (), r"_bk;t=\d++", "Buildkite, where the escape characters are lost"),
+    _envelope("docker-build", ("#",), (), r"#\d{1,3} \d{1,5}\.\d{1,3} ", "docker build"),
+    _envelope("mpi", ("[",), ("]<std",), r"\[\d++,\d++\]<std(?:out|err)>: ?", "mpirun --tag-output"),
+    _envelope("kubectl-prefix", ("[pod/",), (), r"\[pod/(?P<container>[^\]\s]{1,250}+)\] ", "kubectl logs --prefix"),
     _envelope(
         "stern",
-        _LOWER + _DIGITS + ".",
+        (*_LOWER, *_DIGITS, "."),
         ("-",),
         rf"(?P<container>[a-z0-9.]{{1,80}}+(?:-[a-z0-9.]{{1,80}}+){{2,12}}+ [a-z0-9-]{{1,80}}+) "
         rf"(?=[\[({{]|(?:{_LEVELS})\b|\d{{4}}-)",
@@ -290,10 +298,10 @@ PREFIXES: tuple[Prefix, ...] = (
         ambiguous=True,
     ),
     _envelope("pm2", _DIGITS, ("|",), r"\d{1,3}\|(?P<container>[\w.-]{1,60}+) *+\| ", "pm2"),
-    _envelope("box", "|", (), r"[│┃║▌|¦] ?(?=.*[│┃║|¦] *$)", "tmux, k9s, rich panels"),
+    _envelope("box", tuple("│┃║▌|¦"), (), r"[│┃║▌|¦] ?(?=.*[│┃║|¦] *$)", "tmux, k9s, rich panels"),
     _envelope(
         "syslog",
-        _LOWER + _UPPER + _DIGITS + "_<.-",
+        (*_LOWER, *_UPPER, *_DIGITS, *"_<.-"),
         ("]: ", " - ", " kernel: "),
         rf"(?:<\d{{1,3}}>\d? ?)?(?:(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK}|(?P<stamp>{ISO})) )?"
         rf"[\w.-]{{1,80}}+ (?:kernel: |[\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - ))",
@@ -302,7 +310,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _envelope("srun-label", _DIGITS, (": ",), r"\d{1,5}: ", "srun --label", ambiguous=True),
     _envelope(
         "line-number",
-        _DIGITS + "L",
+        (*_DIGITS, "L"),
         (),
         r"(?:Line )?\d{1,7}(?:[:|\t]|→|  ++) ?(?=\S)",
         "grep -n, cat -n, viewers",
@@ -310,18 +318,18 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _envelope(
         "quote",
-        _DIGITS + ">#/`-*",
+        (*_DIGITS, *">▎▏▍┃", "#", "//", "`", "- ", "* ", "• "),
         (),
         r"(?:[>▎▏▍┃] ?|#++ |//++ |`{1,3}|[-*•] |\d{1,3}[.)] )",
         "quoted, commented or listed pastes",
         ambiguous=True,
     ),
     _logger(
-        "bracketed-level", "[", ("]",), rf"\[(?i:{LEVEL}) *+\] ?+", Trust.TAGGED, "handlers that bracket the level"
+        "bracketed-level", ("[",), ("]",), rf"\[(?i:{LEVEL}) *+\] ?+", Trust.TAGGED, "handlers that bracket the level"
     ),
     _logger(
         "bracket",
-        "[",
+        ("[",),
         ("]",),
         r"\[[^\[\]]{1,80}+\]:? ++",
         Trust.RAW,
@@ -330,7 +338,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "bare-level",
-        _INITIALS,
+        _LEVEL_WORDS,
         (),
         rf"{LEVEL}(?: ++(?:(?:\.{{3}}|…) )?|:)(?=\S)",
         Trust.TAGGED,
@@ -339,7 +347,7 @@ PREFIXES: tuple[Prefix, ...] = (
     ),
     _logger(
         "source-name",
-        "bdepsvw",
+        ("vllm", "server", "engine", "worker", "decode", "prefill", "backend"),
         (": ", " > ", " | "),
         r"(?:vllm|server|engine|worker|decode|prefill|backend)[\w.-]{0,60}+(?::| >| \|) (?=\S)",
         Trust.RAW,

@@ -86,7 +86,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-logo-version",
         literal=" version ",
-        pattern=rf"[▄▀█][ ▄▀█]*+version (?P<vllm_version>{VERSION})",
+        pattern=rf"[▀-█][ ▀-█]*+version (?P<vllm_version>{VERSION})",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
@@ -95,7 +95,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="server-logo-model",
         literal=" model ",
-        pattern=r"[▄▀█][ ▄▀█]*+model ++(?P<model>\S++)",
+        pattern=r"[▀-█][ ▀-█]*+model ++(?P<model>\S++)",
         emits=(ServerAnnounced,),
         scope=Scope.PROCESS,
         versions=("0.15.0-0.33.0",),
