@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import stringzilla
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvguard import Guard
+from kvguard.lines import skimming
 from kvguard.lines.parser import StartupLogParser
 from kvguard.startup.report import CapacityReport, Phase
 
@@ -102,6 +104,13 @@ def plainly(monkeypatch: pytest.MonkeyPatch, data: bytes) -> CapacityReport:
         return report(data)
 
 
+def without_the_extra(monkeypatch: pytest.MonkeyPatch, data: bytes, chunk: int | None) -> CapacityReport:
+    with monkeypatch.context() as patched:
+        patched.setattr(skimming, "count", bytes.count)
+        patched.setattr(skimming, "find", bytes.find)
+        return report(data, chunk)
+
+
 def as_json(line: str, with_pid: bool) -> str:
     """The line as a JSON logger writes it: 0.32's own, with or without the process."""
     record = re.fullmatch(
@@ -152,7 +161,41 @@ def test_the_report_is_the_same_as_without(
     start, written = FORMS[form]
     data = start + "".join(f"{written(line)}\n" for line in lines).encode()
 
-    assert plainly(monkeypatch, data) == report(data, chunk)
+    read = plainly(monkeypatch, data)
+
+    assert read == report(data, chunk)
+    assert read == without_the_extra(monkeypatch, data, chunk)
+
+
+def test_the_fast_extra_is_there_to_be_compared() -> None:
+    assert (skimming.count, skimming.find) == (stringzilla.count, stringzilla.find)
+
+
+@pytest.mark.parametrize("data", [b"", b"]", b"a\nb P c\n\nd]", b"\n" * 100, b"x" * 65 + b"\n" + b"] P " * 40])
+@pytest.mark.parametrize("sought", [b"\n", b"]", b" P ", b"missing"])
+def test_the_fast_extra_counts_and_finds_as_bytes_do(data: bytes, sought: bytes) -> None:
+    for start in range(0, len(data) + 1, 7):
+        for end in range(start, len(data) + 1, 11):
+            assert stringzilla.count(data, sought, start, end) == data.count(sought, start, end)
+            assert stringzilla.find(data, sought, start, end) == data.find(sought, start, end)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_restart_begins_with_peaks_of_its_own(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, written = FORMS[form]
+    again = start.replace(b"pid=", b"pid=9").replace(b'"process": ', b'"process": 9')
+    before, behind = (
+        (f"{written(STATS.format(pid=pid, minute=1, engine=0, running=n, waiting=0, usage=f'{n}.5', part=''))}\n" * 4)
+        for pid, n in ((PID, 9), (f"9{PID}", 5))
+    )
+    ended = f"(APIServer pid={PID}) INFO 11-29 20:00:00 [launcher.py:254] [shutdown] API server: shutdown triggered"
+    data = start + f"{before}{written(ended)}\n".encode() + again + behind.encode()
+
+    found = report(data)
+
+    assert found == plainly(monkeypatch, data)
+    assert found.start is not None
+    assert (found.start.runtime.peak_running, found.start.runtime.peak_kv_cache_usage) == (5, 0.055)
 
 
 @pytest.mark.parametrize("form", FORMS)

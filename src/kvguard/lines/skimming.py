@@ -4,23 +4,28 @@ A server that serves prints gigabytes of access and stats lines behind forty lin
 record can tell anything (`startup.boundaries`), and in nearly every log a record shows a mark: the bracket behind its
 source file. A line without the mark is counted and passed over. In a log whose records are JSON objects without it,
 access lines are known by what stands behind their request, as far as the lines read so far end alike; where none do, it
-is searched for the table's literals. Stats lines that differ from one already read by stamp and figures are added up:
-only the first of each triple of figures is kept, and numbers are worked out once a block, for the few lines that need
-one. Counting lines takes most of the time; where the `fast` extra is installed, it takes a fifth.
+is searched for the table's literals. Stats lines that differ from one already read by stamp and figures are added up,
+and figures that have come before are passed over unread. Line numbers are worked out once a block, for the few lines
+that need one. Finding and counting take most of the time; the `fast` extra does both.
 
 What is told is the same as without skimming, line numbers included: a property test compares the two.
 """
 
 import re
+from collections.abc import Callable
 
 from kvguard.events import Event, StatsLogged
 from kvguard.lines import stamps
 from kvguard.slotted import dataclass, field, replace
 
+count: Callable[..., int]
+find: Callable[..., int]
 try:
-    from stringzilla import count
+    import stringzilla
+
+    count, find = stringzilla.count, stringzilla.find
 except ImportError:  # without the `fast` extra
-    count = bytes.count
+    count, find = bytes.count, bytes.find
 
 MARK = b"]"
 """Closes the source file's bracket in every release's record; access lines and progress bars have none."""
@@ -30,73 +35,88 @@ MAX_KNOWN = 64
 """Kinds of stats lines remembered: one an engine and front end."""
 MAX_ENDINGS = 8
 """Endings of access lines remembered: one a status code that is common."""
+MAX_SEEN = 4096
+"""Figures of one kind of stats lines remembered."""
 
 _REQUEST = b" HTTP/1."
 _BEFORE_FIGURES = b"Avg prompt throughput: "
 _STAMP = rb"\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _FIGURES = (
     _BEFORE_FIGURES + rb"[\d.]{1,12} tokens/s, Avg generation throughput: [\d.]{1,12} tokens/s, "
-    rb"Running: (\d{1,9}) reqs, Waiting: (\d{1,9}) reqs, \w{1,8} KV cache usage: (\d{1,3}\.\d)%"
-    rb"(?:, [A-Z][\w ]{1,40}: [\d.]{1,8}%){0,4}"
+    rb"Running: (?P<figures>\d{1,9} reqs, Waiting: \d{1,9} reqs, \w{1,8} KV cache usage: \d{1,3}\.\d)%"
 )
-_STATS = rb"(?P<before>[^\n]{0,512}?)" + _FIGURES + rb"(?P<after>[^\n]{0,200}\n)"
+_RATE = rb", ([A-Z][\w ]{1,40}): [\d.]{1,8}%"
+_STATS = rb"(?P<before>[^\n]{0,512}?)" + _FIGURES + rb"(?P<rates>(?:" + _RATE + rb"){0,4})(?P<after>[^\n]{0,200}\n)"
 
-_Wording = tuple[tuple[bytes, ...], bytes]
-"""What stands before the figures, cut at its stamps, and what stands behind them."""
-_Counted = tuple[int, int]
-"""Where a line begins in the block, and how many are before it."""
+_Wording = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes]
+"""What stands before the figures, cut at its stamps; the names of the rates behind them; what stands behind those."""
 
 
 @dataclass(slots=True)
 class _Kind:
-    """Stats lines of one wording: the first one with each triple of figures since the last event, and the last one."""
+    """Stats lines of one wording, and their peaks since the last line that was read."""
 
     example: StatsLogged
     pattern: "re.Pattern[bytes]"
     lines: int = 0
-    first: dict[tuple[bytes, ...], tuple[int, _Counted]] = field(default_factory=dict)
-    """Requests running and waiting, usage: where such a line begins, and a line before it that is counted."""
-    last: tuple[int, _Counted] = (0, (0, 0))
+    """Since the last event."""
+    last: int = 0
+    """Where the last of them begins in the block."""
+    seen: set[bytes] = field(default_factory=set)
+    """Figures that the peaks cover."""
+    running: int = 0
+    waiting: int = 0
+    usage: float = -1.0
+    peak: int | None = None
+    """Where the first line with the highest usage begins; `None` once an event has told its number."""
+    peak_line: int = 0
 
-    def take(self, data: bytes, line: int, counted: _Counted) -> int:
-        """Take in the line that begins here, and tell where it ends; less than nothing if it is of another wording."""
-        found = self.pattern.match(data, line)
-        if found is None:
-            return -1
+    def take(self, found: "re.Match[bytes]") -> None:
+        """Take in one line."""
         self.lines += 1
-        self.last = line, counted
-        self.first.setdefault(found.groups(), self.last)
-        return found.end()
+        self.last = found.start()
+        figures = found[1]
+        if figures in self.seen:
+            return
+        if len(self.seen) >= MAX_SEEN:
+            self.seen.clear()
+        self.seen.add(figures)
+        words = figures.split()
+        running, waiting, usage = int(words[0]), int(words[3]), float(words[-1])
+        self.running = max(self.running, running)
+        self.waiting = max(self.waiting, waiting)
+        if usage > self.usage:
+            self.usage, self.peak = usage, self.last
 
-    @property
-    def peak(self) -> tuple[int, _Counted]:
-        """The first line with the highest usage."""
-        return min((-float(usage), place) for (_, _, usage), place in self.first.items())[1]
-
-    def event(self, numbers: dict[int, int], stamp: bytes) -> StatsLogged:
+    def event(self, data: bytes, end: int, number: int) -> StatsLogged:
         """What the lines tell together.
 
         Args:
-            numbers: of the lines that begin at these places.
-            stamp: of the last line, its own.
+            data: the block that they stand in.
+            end: where a line behind the last of them begins.
+            number: of the line before that one.
         """
+        if self.peak is not None:
+            self.peak_line, self.peak = number + 1 - count(data, b"\n", self.peak, end), None
+        found = re.findall(_STAMP, data[self.last : data.index(_BEFORE_FIGURES, self.last)])
         origin = self.example.origin
-        latest = stamps.seconds(stamp.decode()) if stamp and origin.stamp is not None else origin.stamp
-        running, waiting, usages = zip(*self.first, strict=True)
+        latest = stamps.seconds(found[-1].decode()) if found and origin.stamp is not None else origin.stamp
+        samples, self.lines = self.lines, 0
         return replace(
             self.example,
-            origin=replace(origin, line=numbers[self.last[0]], stamp=latest),
-            running=max(map(int, running)),
-            waiting=max(map(int, waiting)),
-            kv_cache_usage=round(max(map(float, usages)) / 100, 6),
-            samples=self.lines,
-            peak_line=numbers[self.peak[0]],
+            origin=replace(origin, line=number + 1 - count(data, b"\n", self.last, end), stamp=latest),
+            running=self.running,
+            waiting=self.waiting,
+            kv_cache_usage=round(self.usage / 100, 6),
+            samples=samples,
+            peak_line=self.peak_line,
         )
 
-    def clear(self) -> None:
-        """Begin anew."""
-        self.lines = 0
-        self.first = {}
+    def forget(self) -> None:
+        """Begin anew: what comes may be of another start, with peaks of its own."""
+        self.seen.clear()
+        self.running = self.waiting = 0
+        self.usage = -1.0
 
 
 @dataclass(slots=True)
@@ -108,11 +128,10 @@ class Skimmer:
     _kinds: dict[_Wording, _Kind] = field(default_factory=dict)
     _latest: _Kind | None = None
     _asked: _Wording | None = None
-    _counted: _Counted = (0, 0)
     _ready: list[Event] = field(default_factory=list)
     _endings: set[bytes] = field(default_factory=set)
     _last_ending: bytes = b""
-    _searched: bytes = b""
+    _searched: tuple[bytes, tuple[bytes, ...]] = (b"", ())
     _ahead: dict[bytes, int] = field(default_factory=dict)
     lines_told: int = 0
     """How many lines the last events of `told` stand for."""
@@ -130,30 +149,28 @@ class Skimmer:
             line before it.
         """
         self._asked = None
-        self._counted = start, number
-        while (line := self._next(data, start)) >= 0:
-            end = -1 if self._latest is None else self._latest.take(data, line, self._counted)
-            if end < 0:
-                end = self._taken_by_another(data, line)
-            if end < 0:
-                break
-            start = end
-        else:
-            line = data.rfind(b"\n", start) + 1 or start
-        return line, self._numbered(data, line)
+        by_endings = MARK not in self.anchors and self._endings
+        line, lines = self._pass_known(data, start) if by_endings else self._pass_unmarked(data, start)
+        number += lines
+        told = sorted((kind for kind in self._kinds.values() if kind.lines), key=lambda kind: kind.last)
+        self._ready += [kind.event(data, line, number) for kind in told]
+        return line, number
 
     def learn(self, raw: bytes, events: list[Event]) -> None:
         """A line has been read: if it told its stats, or a request and nothing else, its like need not be."""
-        if not events and _REQUEST in raw:
-            self._learn_ending(raw[raw.rindex(_REQUEST) :] + b"\n")
+        for kind in self._kinds.values():
+            kind.forget()
         asked, self._asked = self._asked, None
-        if asked is None or len(events) != 1 or len(self._kinds) >= MAX_KNOWN:
-            return
-        (told,) = events
-        if isinstance(told, StatsLogged) and told.preemptions is None:
-            before, after = asked
-            pattern = _STAMP.join(map(re.escape, before)) + _FIGURES + re.escape(after)
-            self._kinds[asked] = _Kind(told, re.compile(pattern))
+        if _REQUEST in raw:
+            if not events:
+                self._learn_ending(raw[raw.rindex(_REQUEST) :] + b"\n")
+        elif asked is not None and len(events) == 1 and len(self._kinds) < MAX_KNOWN:
+            (told,) = events
+            if isinstance(told, StatsLogged) and told.preemptions is None:
+                before, rates, after = asked
+                names = b"".join(b", " + name + rb": [\d.]{1,8}%" for name in rates)
+                pattern = _STAMP.join(map(re.escape, before)) + _FIGURES + names + re.escape(after)
+                self._kinds[asked] = _Kind(told, re.compile(pattern))
 
     def told(self) -> list[Event]:
         """What the stats lines since the last call tell, in the order of their last lines."""
@@ -167,68 +184,77 @@ class Skimmer:
             self._endings.add(ending)
         self._last_ending = ending
 
-    def _taken_by_another(self, data: bytes, line: int) -> int:
-        """Where the line ends that begins here, if it is a stats line whose wording has been read before."""
-        found = re.compile(_STATS).match(data, line)
-        if found is None:
-            return -1
-        wording = tuple(re.split(_STAMP, found["before"])), found["after"]
-        kind = self._kinds.get(wording)
-        if kind is None:
-            self._asked = wording
-            return -1
-        self._latest = kind
-        return kind.take(data, line, self._counted)
+    def _pass_unmarked(self, data: bytes, start: int) -> tuple[int, int]:
+        """Pass over the lines that hold no anchor and those of known stats: where that ends, and how many they are."""
+        at = start
+        while (anchor := self._nearest(data, at)) >= 0:
+            line = data.rfind(b"\n", at, anchor) + 1 or at
+            found = self._stats(data, line)
+            if found is None:
+                break
+            kind, match = found
+            kind.take(match)
+            at = match.end()
+        else:
+            line = data.rfind(b"\n", at) + 1 or at
+        return line, count(data, b"\n", start, line)
 
-    def _numbered(self, data: bytes, end: int) -> int:
-        """Count the lines up to `end`, once, and make events of the stats lines among them."""
-        kinds = sorted((kind for kind in self._kinds.values() if kind.lines), key=lambda kind: kind.last)
-        at = number = 0
-        numbers: dict[int, int] = {}
-        for line, counted in sorted({place for kind in kinds for place in (kind.peak, kind.last)}):
-            at, number = max((at, number), counted)
-            number += int(count(data, b"\n", at, line))
-            at, numbers[line] = line, number + 1
-        for kind in kinds:
-            figures = data.index(_BEFORE_FIGURES, kind.last[0])
-            stamp = re.findall(_STAMP, data[kind.last[0] : figures])
-            self._ready.append(kind.event(numbers, stamp[-1] if stamp else b""))
-            kind.clear()
-        at, number = max((at, number), self._counted)
-        return number + int(count(data, b"\n", at, end))
-
-    def _next(self, data: bytes, start: int) -> int:
-        """Where the next line begins that may have to be read; less than nothing if the block holds none."""
-        if MARK not in self.anchors and self._endings:
-            return self._next_without_ending(data, start)
-        anchor = data.find(MARK, start) if len(self.anchors) == 1 else self._next_literal(data, start)
-        return anchor if anchor < 0 else data.rfind(b"\n", start, anchor) + 1 or start
-
-    def _next_without_ending(self, data: bytes, start: int) -> int:
-        """Pass over whole lines as long as there are as many known endings as lines: an ending holds the newline."""
-        at, number = self._counted
-        number += count(data, b"\n", at, start)
-        figures = data.find(_BEFORE_FIGURES, start)
-        limit = reach = figures if figures >= 0 else len(data)
-        while (end := data.rfind(b"\n", start, reach) + 1) > start:
-            lines: int = count(data, b"\n", start, end)
-            if lines == sum(count(data, ending, start, end) for ending in self._endings):
-                start, number, reach = end, number + lines, limit
+    def _pass_known(self, data: bytes, start: int) -> tuple[int, int]:
+        """Pass over whole lines as long as there are as many known endings and stats: an ending holds the newline."""
+        at, passed, reach = start, 0, len(data)
+        while (end := data.rfind(b"\n", at, reach) + 1) > at:
+            lines = count(data, b"\n", at, end)
+            stats = self._stats_between(data, at, end)
+            if lines == len(stats) + sum(count(data, ending, at, end) for ending in self._endings):
+                for kind, match in stats:
+                    kind.take(match)
+                at, passed, reach = end, passed + lines, len(data)
             elif lines == 1:
                 break
             else:  # halve what is looked at, down to one line
-                reach = max(start + (end - start) // 2, data.find(b"\n", start) + 1)
-        self._counted = start, number
-        return start if data.find(b"\n", start) >= 0 else -1
+                reach = max(at + (end - at) // 2, data.find(b"\n", at) + 1)
+        return at, passed
 
-    def _next_literal(self, data: bytes, start: int) -> int:
-        """The nearest of the table's literals; what one of them has found stays good until it is passed."""
-        if self._searched is not data:
-            self._searched, self._ahead = data, dict.fromkeys(self.anchors, -2)
+    def _stats_between(self, data: bytes, start: int, end: int) -> list[tuple[_Kind, "re.Match[bytes]"]]:
+        """The stats lines of known wordings, up to the first of another."""
+        found: list[tuple[_Kind, re.Match[bytes]]] = []
+        self._asked = None
+        while (figures := find(data, _BEFORE_FIGURES, start, end)) >= 0:
+            stats = self._stats(data, data.rfind(b"\n", start, figures) + 1 or start)
+            if stats is None:
+                break
+            found.append(stats)
+            start = stats[1].end()
+        return found
+
+    def _stats(self, data: bytes, line: int) -> tuple[_Kind, "re.Match[bytes]"] | None:
+        """The line that begins here, if it is a stats line whose wording has been read before."""
+        if self._latest is not None and (match := self._latest.pattern.match(data, line)) is not None:
+            return self._latest, match
+        found = re.compile(_STATS).match(data, line)
+        if found is None:
+            return None
+        wording = tuple(re.split(_STAMP, found["before"])), tuple(re.findall(_RATE, found["rates"])), found["after"]
+        kind = self._kinds.get(wording)
+        if kind is None:
+            self._asked = wording
+            return None
+        self._latest = kind
+        match = kind.pattern.match(data, line)
+        return None if match is None else (kind, match)
+
+    def _nearest(self, data: bytes, start: int) -> int:
+        """Where the nearest anchor stands, less than nothing if none does; what one has found is good until passed."""
+        if len(self.anchors) == 1:
+            return find(data, self.anchors[0], start)
+        if self._searched[0] is not data or self._searched[1] is not self.anchors:
+            self._searched = data, self.anchors
+            places = ((anchor, find(data, anchor, start)) for anchor in self.anchors)
+            self._ahead = {anchor: place for anchor, place in places if place >= 0}
         best = -1
         for anchor, place in self._ahead.items():
-            if place != -1 and place < start:
-                place = self._ahead[anchor] = data.find(anchor, start)
-            if place != -1 and (best < 0 or place < best):
+            if 0 <= place < start:
+                place = self._ahead[anchor] = find(data, anchor, start)
+            if place >= 0 and (best < 0 or place < best):
                 best = place
         return best
