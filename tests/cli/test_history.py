@@ -39,28 +39,20 @@ def test_each_check_adds_a_line(tmp_path: Path, capsys: Capture) -> None:
     assert last_ready(file) == 79.0
 
 
-def test_a_torn_line_does_not_hide_the_rest(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("torn, named", [('{"kind": "rep', "2"), ('{"kind": "rep\n{}\n[]\n', "2 and 2 more")])
+def test_torn_lines_are_counted_in_one_and_hide_nothing(
+    torn: str, named: str, tmp_path: Path, capsys: Capture
+) -> None:
     file = tmp_path / "record.jsonl"
     record("vllm-0.32.0-cpu-base", file)
-    with file.open("a") as torn:
-        torn.write('{"kind": "rep')
+    with file.open("a") as written:
+        written.write(torn)
     capsys.readouterr()
 
     assert main(["history", str(file)]) == 1
     captured = capsys.readouterr()
     assert "context 4,096 tokens" in captured.out
-    assert captured.err == f"kvguard: {file}:2: not a report of kvguard check --record\n"
-
-
-def test_every_torn_line_is_counted_in_one(tmp_path: Path, capsys: Capture) -> None:
-    file = tmp_path / "record.jsonl"
-    record("vllm-0.32.0-cpu-base", file)
-    with file.open("a") as torn:
-        torn.write('{"kind": "rep\n{}\n[]\n')
-    capsys.readouterr()
-
-    assert main(["history", str(file)]) == 1
-    assert capsys.readouterr().err == f"kvguard: {file}:2 and 2 more: not a report of kvguard check --record\n"
+    assert captured.err == f"kvguard: {file}:{named}: not a report of kvguard check --record\n"
 
 
 def test_another_file_is_told_in_one_line(capsys: Capture) -> None:
@@ -95,7 +87,7 @@ def test_nothing_recorded_is_said(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_records_may_come_through_a_pipe(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "record.jsonl"
     record("vllm-0.32.0-cpu-base", file)
@@ -107,6 +99,6 @@ def test_records_may_come_through_a_pipe(
 
 
 @pytest.mark.parametrize("last", ["0", "-1", "all"])
-def test_how_many_are_shown_is_at_least_one(last: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_many_are_shown_is_at_least_one(last: str, capsys: Capture) -> None:
     assert main(["history", "record.jsonl", f"--last={last}"]) == 2
     assert "a whole number from 1 on" in capsys.readouterr().err

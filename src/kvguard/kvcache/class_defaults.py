@@ -29,6 +29,11 @@ def _row(
     return {name: value for name, value in row.items() if value is not None}
 
 
+def _window_off(window: int, layers: int) -> dict[str, int | bool]:
+    """Qwen's classes name a window, and the layers that would have none, but use it only where a config says so."""
+    return {"sliding_window": window, "use_sliding_window": False, "max_window_layers": layers}
+
+
 _SHAPE = ("num_hidden_layers", "hidden_size", "num_attention_heads")
 
 _CLASSES: Mapping[str, Defaults] = {
@@ -149,30 +154,12 @@ _CLASSES: Mapping[str, Defaults] = {
     "phi": _row(shape=(24, 2048, 32), length=2048),
     "phi3": _row(shape=(32, 3072, 32), length=4096, original_max_position_embeddings=4096),
     "phimoe": _row(shape=(32, 4096, 32), kv=8, length=131072),
-    "qwen2": _row(
-        shape=(32, 4096, 32), kv=32, length=32768, sliding_window=4096, use_sliding_window=False,
-        max_window_layers=28,
-    ),
-    "qwen2_5_omni_text": _row(
-        shape=(28, 3584, 28), kv=4, length=32768, sliding_window=32768, use_sliding_window=False,
-        max_window_layers=28,
-    ),
-    "qwen2_5_vl_text": _row(
-        shape=(80, 8192, 64), kv=8, length=32768, sliding_window=4096, use_sliding_window=False,
-        max_window_layers=80,
-    ),
-    "qwen2_moe": _row(
-        shape=(24, 2048, 16), kv=16, length=32768, sliding_window=4096, use_sliding_window=False,
-        max_window_layers=28,
-    ),
-    "qwen2_vl_text": _row(
-        shape=(80, 8192, 64), kv=8, length=32768, sliding_window=4096, use_sliding_window=False,
-        max_window_layers=80,
-    ),
-    "qwen3": _row(
-        shape=(32, 4096, 32), kv=32, head=128, length=32768, sliding_window=4096, use_sliding_window=False,
-        max_window_layers=28,
-    ),
+    "qwen2": _row(shape=(32, 4096, 32), kv=32, length=32768, **_window_off(4096, 28)),
+    "qwen2_5_omni_text": _row(shape=(28, 3584, 28), kv=4, length=32768, **_window_off(32768, 28)),
+    "qwen2_5_vl_text": _row(shape=(80, 8192, 64), kv=8, length=32768, **_window_off(4096, 80)),
+    "qwen2_moe": _row(shape=(24, 2048, 16), kv=16, length=32768, **_window_off(4096, 28)),
+    "qwen2_vl_text": _row(shape=(80, 8192, 64), kv=8, length=32768, **_window_off(4096, 80)),
+    "qwen3": _row(shape=(32, 4096, 32), kv=32, head=128, length=32768, **_window_off(4096, 28)),
     "qwen3_5_moe_text": _row(
         shape=(40, 2048, 16), kv=2, head=256, length=32768, linear_num_key_heads=16, linear_num_value_heads=32,
         linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4,
