@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options; those of the engine are spelt as vLLM spells them."""
+    parser.usage = "%(prog)s CONFIG [pool] [engine] [workload and target]"
     add = parser.add_argument
     what = "a config.json, a model folder, -, or a public model's name (llama-3.1-8b)"
     add("config", metavar="CONFIG", nargs="?", help=what)

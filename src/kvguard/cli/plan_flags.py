@@ -3,6 +3,7 @@
 import argparse
 from math import inf, nan
 
+from kvguard.slo.keys import BY_NAME
 from kvguard.units import MIB, Interval, QuantityError, parse_bytes_interval
 
 COUNTS = (
@@ -29,7 +30,7 @@ _CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")
 def add_pool(parser: argparse.ArgumentParser) -> None:
     """Add what the pool is made of."""
     add = parser.add_argument_group("pool (at most one; without, only the layout)").add_argument
-    often = "of one rank; again a stage or rank"
+    often = "for the cache on one rank; repeat it once a stage or once a rank"
     add("--kv-cache-memory-bytes", action="append", type=_size, metavar="SIZE", help=often)
     add("--num-gpu-blocks-override", type=count, metavar="N", help="blocks of the pool")
     add("--gpu-memory", type=_size, metavar="SIZE", help="total memory of a card, as vLLM or nvidia-smi shows it")
@@ -42,13 +43,13 @@ def add_pool(parser: argparse.ArgumentParser) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add vLLM's own flags."""
-    add = parser.add_argument_group("engine").add_argument
+    add = parser.add_argument_group("engine, as vLLM spells and defaults them").add_argument
     add("--vllm-version", metavar="V", help="whose rules hold (default: the newest that was tested)")
     add("--max-model-len", metavar="N|auto")
     for name in COUNTS:
         add(f"--{name}", type=count, metavar="N")
     for name in WORDS:
-        add(f"--{name}", choices=_CHOICES.get(name))
+        add(f"--{name}", choices=_CHOICES.get(name), metavar=None if name in _CHOICES else "DTYPE")
     for name in SWITCHES:
         add(f"--{name}", action=argparse.BooleanOptionalAction)
     add("--disable-hybrid-kv-cache-manager", action="store_true")
@@ -60,7 +61,7 @@ def add_load(parser: argparse.ArgumentParser) -> None:
     """Add the load, and what it must reach."""
     add = parser.add_argument_group("workload and target").add_argument
     for name in ("prompt-tokens", "output-tokens", "shared-prefix-tokens", "concurrent-requests"):
-        add(f"--{name}", type=count, metavar="N")
+        add(f"--{name}", type=count, metavar="N", help=BY_NAME[name.replace("-", "_")].help)
     add("--min-concurrency", type=_figure, metavar="F", help="requests of max_model_len that must fit in one engine")
 
 

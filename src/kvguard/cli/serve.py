@@ -27,6 +27,7 @@ TERMINATION_LOG = Path("/dev/termination-log")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the log, the address, what is written where, and what is asked."""
+    parser.usage = "%(prog)s --log LOG [objectives and other options]"
     parser.add_argument(
         "--log",
         required=True,
