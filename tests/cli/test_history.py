@@ -40,9 +40,7 @@ def test_each_check_adds_a_line(tmp_path: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("torn, named", [('{"kind": "rep', "2"), ('{"kind": "rep\n{}\n[]\n', "2 and 2 more")])
-def test_torn_lines_are_counted_in_one_and_hide_nothing(
-    torn: str, named: str, tmp_path: Path, capsys: Capture
-) -> None:
+def test_torn_lines_are_counted_in_one_and_hide_nothing(torn: str, named: str, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "record.jsonl"
     record("vllm-0.32.0-cpu-base", file)
     with file.open("a") as written:
@@ -86,9 +84,7 @@ def test_nothing_recorded_is_said(tmp_path: Path, capsys: Capture) -> None:
     assert capsys.readouterr().out == "no checks recorded yet\n"
 
 
-def test_records_may_come_through_a_pipe(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_may_come_through_a_pipe(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "record.jsonl"
     record("vllm-0.32.0-cpu-base", file)
     capsys.readouterr()
