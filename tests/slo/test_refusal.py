@@ -42,6 +42,14 @@ def test_a_context_that_never_fits_fails_unless_the_slo_says_otherwise(
     assert found.message == "a request of 221,000 tokens never fits into the pool (0.55x) and would wait for ever"
 
 
+def test_a_context_that_never_fits_ends_with_the_longest_that_does() -> None:
+    first = judged(LONGER_THAN_ITS_POOL, Slo()).levers[0]
+    assert (first.flag, first.value, first.enough) == ("--max-model-len", "122010", True)
+    expected = judged(LONGER_THAN_ITS_POOL, slo(expect_max_model_len=221_000)).levers
+    assert expected
+    assert "--max-model-len" not in {lever.flag for lever in expected}
+
+
 @pytest.mark.parametrize(
     "log, left, line", [("ascend-issue-9372", "-0.87 GiB", 7), ("wsl-negative-stripped", "-0.94 GiB", 3)]
 )

@@ -172,6 +172,10 @@ def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable
         from kvguard.slo.levers import levers_of_workload
 
         found = levers_of_workload(1.0, start, context.slo, context.pools)
+    if not found and "context-exceeds-pool" in failing and start is not None:
+        from kvguard.slo.levers import levers_of_context
+
+        return levers_of_context(start, context.slo)
     if not found:
         return ()
     from kvguard.slo.levers import shortlist

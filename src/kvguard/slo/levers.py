@@ -52,10 +52,15 @@ def levers_of_failure(start: Start, slo: Slo) -> tuple[Lever, ...]:
         return ()
     if failure.kind is FailureKind.NO_KV_MEMORY:
         return levers_of_no_room(start)
+    return levers_of_context(start, slo)
+
+
+def levers_of_context(start: Start, slo: Slo) -> tuple[Lever, ...]:
+    """What would let one request of the context fit, or as many as are asked."""
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
-    estimate = failure.estimated_max_model_len if wanted <= 1 else None
+    estimate = start.failure.estimated_max_model_len if start.failure is not None and wanted <= 1 else None
     found = [_by_estimate(lever, estimate) for lever in _suggested(readings, Target(wanted, fixed=fixed_by(slo)))]
     # the context of a refused start is most often the model's default: shortening it comes first
     ordered = sorted(found, key=lambda lever: lever.flag != _LENGTH)
