@@ -1,9 +1,11 @@
 """The verdict as a whole: phases, failures, warnings, silent logs, and what outweighs what."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kvguard import Guard
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Objective, Severity, Slo
 from kvguard.slo.verdict import Outcome, Verdict
@@ -339,6 +341,41 @@ def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> No
 
 def _softened(objective: Objective, key: str) -> Objective:
     return replace(objective, severity=Severity.WARN) if objective.kind.key == key else objective
+
+
+def judged(log: str, asked: Slo) -> Verdict:
+    guard = Guard(asked, source=log)
+    guard.feed(Path("fixtures/logs", log).read_bytes())
+    guard.end()
+    return guard.verdict
+
+
+def test_what_a_log_leaves_out_beside_its_capacity_says_where_it_would_stand() -> None:
+    """112 blocks and nothing else: the tokens that follow miss without a lever, the concurrency is in no line."""
+    asked = slo(min_kv_cache_tokens=4_000_000, min_concurrency=50)
+    found = judged("pairs/a01-blocks-lost-in-an-upgrade/new.log", asked).checks
+    assert [(check.objective, check.outcome, check.remedy) for check in found] == [
+        (
+            "min_kv_cache_tokens",
+            Outcome.FAIL,
+            "give the KV cache more memory: raise --gpu-memory-utilization, quantise the weights, or split them "
+            "(--tensor-parallel-size)",
+        ),
+        (
+            "min_concurrency",
+            Outcome.UNKNOWN,
+            "give the log from its first line on, at VLLM_LOGGING_LEVEL=INFO (its default), if the release prints that",
+        ),
+    ]
+
+
+def test_what_a_failed_start_misses_beside_has_its_own_remedy() -> None:
+    asked = slo(expect_max_model_len=4_096, min_concurrency=50)
+    found = judged("pairs/a03-sampler-warm-up-out-of-memory/new.log", asked).checks
+    assert [(check.outcome, check.remedy) for check in found] == [
+        (Outcome.FAIL, "set --max-model-len 4096, or correct the SLO"),
+        (Outcome.FAIL, None),  # why the start failed says what to do
+    ]
 
 
 @pytest.mark.parametrize(

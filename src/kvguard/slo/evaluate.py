@@ -16,6 +16,7 @@ from kvguard.slo.observation import Observation, unknown
 from kvguard.slo.pools import Pools, pools_of
 from kvguard.slo.remedies import (
     WARNING_REMEDIES,
+    cache_remedy,
     capacity_unknown,
     ended_reason,
     failure_reason,
@@ -144,13 +145,15 @@ def _judge(objective: Objective, context: _Context) -> _Judged:
 def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
     """A missed check with what would meet it; a failed start has levers of its own."""
     start = context.report.start
-    if check.outcome is not Outcome.FAIL or start is None or start.phase is Phase.FAILED:
+    if check.outcome is not Outcome.FAIL or start is None:
         return check
+    if start.phase is Phase.FAILED:
+        return replace(check, remedy=check.remedy or missed_remedy(check))
     # the arithmetic is loaded only where something is missed
     from kvguard.slo.levers import levers_of_check, summary_of
 
     levers = levers_of_check(check, start, context.slo, context.pools)
-    remedies = (check.remedy, summary_of(levers) or missed_remedy(check))
+    remedies = (check.remedy, summary_of(levers) or missed_remedy(check) or cache_remedy(check))
     remedy = "; ".join(remedy for remedy in remedies if remedy) or None
     return replace(check, levers=levers, remedy=remedy)
 
@@ -197,7 +200,11 @@ def _observe(objective: Objective, context: _Context) -> Observation:
         observation = _of_regression(key, context.difference)
     else:
         observation = observe_startup(key, start, objective.target)
-    return observation if gap is None else replace(observation, missing=gap, value=None, interval=None, place=None)
+    return (
+        observation
+        if gap is None
+        else replace(observation, missing=gap, value=None, interval=None, place=None, settles=None)
+    )
 
 
 def _of_regression(key: str, found: "Difference | None") -> Observation:

@@ -224,8 +224,26 @@ def capacity_unknown(report: CapacityReport) -> bool:
     return start.phase is not Phase.FAILED and (capacity_gap(start) is not None or not capacity_reported(start))
 
 
-# --- objectives that no change of the cache meets ---------------------------------------------------------------------
+# --- objectives without levers ---------------------------------------------------------------------------------------
 
+_MORE_CACHE = (
+    "give the KV cache more memory: raise --gpu-memory-utilization, quantise the weights, or split them "
+    "(--tensor-parallel-size)"
+)
+_OF_THE_CACHE: Mapping[str, str] = MappingProxyType(
+    {
+        "min_concurrency": _MORE_CACHE,
+        "min_total_concurrency": _MORE_CACHE,
+        "min_kv_cache_tokens": _MORE_CACHE,
+        "min_kv_cache": _MORE_CACHE,
+        "concurrent_requests": (
+            "send shorter requests or fewer at once, or hold more: --max-model-len bounds their length, the KV cache "
+            "their number"
+        ),
+        "max_request_share": _MORE_CACHE,
+    }
+)
+"""Where no lever can be computed."""
 _MISSED: Mapping[str, str] = MappingProxyType(
     {
         "max_weights": "quantise the weights, or split them over more devices: --tensor-parallel-size",
@@ -242,10 +260,15 @@ _MISSED: Mapping[str, str] = MappingProxyType(
 
 
 def missed_remedy(check: CheckResult) -> str | None:
-    """What to do about a missed objective that has no levers; `None` for the others."""
+    """What to do about a missed objective that no change of the cache meets; `None` for the others."""
     target = check.target if isinstance(check.target, str) else f"{check.target:.0f}"
     remedy = _MISSED.get(check.objective)
     return None if remedy is None else remedy.format(target=target)
+
+
+def cache_remedy(check: CheckResult) -> str | None:
+    """What to do about a missed objective of the cache where no lever can be computed; `None` for the others."""
+    return _OF_THE_CACHE.get(check.objective)
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from kvguard.slo.course import capacity_reported
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.observation import Observation, computed, printed, unknown
 from kvguard.slo.refusal import cache_there, share_of_one_request
-from kvguard.startup.report import Capacity, Failure, Start
+from kvguard.startup.report import Capacity, Failure, Phase, Start
 from kvguard.units import Interval, format_bytes, format_count, format_quantity
 
 
@@ -21,7 +22,7 @@ def _concurrency(start: Start, _target: object) -> Observation:
     if weakest.max_concurrency is not None:
         place = start.lines.get("max_concurrency")
         return printed(subject, weakest.max_concurrency, place, exact=_exact(weakest, start), note=_whose(start))
-    return _refused_concurrency(subject, start.failure) or _not_printed(subject, "the maximum concurrency")
+    return _refused_concurrency(subject, start.failure) or _not_printed(start, subject, "the maximum concurrency")
 
 
 def _total_concurrency(start: Start, _target: object) -> Observation:
@@ -34,7 +35,7 @@ def _total_concurrency(start: Start, _target: object) -> Observation:
     if total is None and start.capacity.engines and silent > 0:
         return unknown(subject, f"{silent} of {start.capacity.engines_expected} engines printed none")
     if total is None:
-        return _refused_concurrency(subject, start.failure) or _not_printed(subject, "the maximum concurrency")
+        return _refused_concurrency(subject, start.failure) or _not_printed(start, subject, "the maximum concurrency")
     if start.capacity.engines <= 1:
         return printed(subject, total, place, exact=_exact(start.capacity.weakest, start))
     exact = [_exact(engine, start) for engine in start.engines]
@@ -56,7 +57,7 @@ def _tokens(start: Start, _target: object) -> Observation:
     failure = start.failure
     if failure is not None and failure.kv_cache_tokens is not None:
         return printed(subject, failure.kv_cache_tokens, failure.place, note="as the refusal says")
-    return _not_printed(subject, "the KV cache size in tokens")
+    return _not_printed(start, subject, "the KV cache size in tokens")
 
 
 def _kv_cache(start: Start, _target: object) -> Observation:
@@ -68,7 +69,7 @@ def _kv_cache(start: Start, _target: object) -> Observation:
     if value is None and failure is not None and there is not None:
         return printed(subject, there, failure.place, note="as the refusal says")
     if value is None:
-        return _not_printed(subject, "the available KV cache memory")
+        return _not_printed(start, subject, "the available KV cache memory")
     declared = "declared, not measured" if start.kv_cache_basis == "declared" else None
     return printed(subject, value, place, note=declared)
 
@@ -77,7 +78,7 @@ def _weights(start: Start, _target: object) -> Observation:
     weights = start.capacity.weakest.weights_bytes
     value = start.memory.weights if weights is None else weights
     if value is None:
-        return _not_printed("the model's weights", "how much the weights take")
+        return _not_printed(start, "memory of the weights", "how much the weights take")
     return printed("memory of the weights", value, start.lines.get("weights_bytes"))
 
 
@@ -86,7 +87,7 @@ def _max_model_len(start: Start, target: object) -> Observation:
         return _of_one_that_differs("max_model_len", start, target)
     value = start.capacity.weakest.max_model_len or start.max_model_len
     if value is None:
-        return _not_printed("max_model_len", "max_model_len")
+        return _not_printed(start, "max_model_len", "max_model_len")
     asked = start.requested_max_model_len
     note = f"cut from {format_count(asked)} to fit" if asked is not None and asked > value else None
     return printed("max_model_len", value, start.lines.get("max_model_len"), note=note)
@@ -96,7 +97,7 @@ def _kv_cache_dtype(start: Start, target: object) -> Observation:
     if start.differing.get("kv_cache_dtype"):
         return _of_one_that_differs("kv_cache_dtype", start, target)
     if start.kv_cache_dtype is None:
-        return _not_printed("the KV cache dtype", "the KV cache dtype")
+        return _not_printed(start, "the KV cache dtype", "the KV cache dtype")
     return printed("KV cache dtype", start.kv_cache_dtype, start.lines.get("kv_cache_dtype"))
 
 
@@ -162,5 +163,10 @@ def _refused_concurrency(subject: str, failure: Failure | None) -> Observation |
     return computed(subject, Interval.exact(share), failure.place, note=how)
 
 
-def _not_printed(subject: str, what: str) -> Observation:
-    return unknown(subject, f"no line tells {what}")
+def _not_printed(start: Start, subject: str, what: str) -> Observation:
+    """What no line tells, of a start that has told its capacity: of any other it is said why that is not known."""
+    told = start.phase is not Phase.FAILED and capacity_reported(start)
+    return unknown(subject, f"no line tells {what}", _WHOLE_LOG if told else None)
+
+
+_WHOLE_LOG = "give the log from its first line on, at VLLM_LOGGING_LEVEL=INFO (its default), if the release prints that"
