@@ -125,6 +125,14 @@ def test_an_alias_that_contains_itself_is_no_trap(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "value", ["!!timestamp x", "!!bool x", '!!int ""', "!!int x", "!!float x", "2001-99-99", "!!binary x", "!!omap x"]
+)
+def test_a_value_that_is_not_what_its_tag_says_has_its_line(value: str) -> None:
+    (mistake,) = mistakes_of(f"objectives:\n  min_concurrency: {value}\n", "slo.yaml")
+    assert mistake.startswith("slo.yaml:2: neither YAML nor JSON: ")
+
+
+@pytest.mark.parametrize(
     "objectives, target",
     [
         ("{<<: [{min_concurrency: 99}, {min_total_concurrency: 1}]}", 99),

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import yaml
 
@@ -38,18 +39,52 @@ def read_marked(text: str, name: str) -> MarkedDocument:
     """
     if text.lstrip().startswith("{"):
         text = text.replace("\t", " ")
+    node = None
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        value = yaml.safe_load(text)
+        value = load_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise ConfigError(f"{name}:{line}: neither YAML nor JSON: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{name}: neither YAML nor JSON: {str(error).splitlines()[0]}") from None
+        node = None if isinstance(error, RecursionError) else node
+        place = "".join(f":{line}" for line in islice(_misread(node, set()), 1))
+        raise ConfigError(f"{name}{place}: neither YAML nor JSON: {str(error).splitlines()[0]}") from None
     keys = list(_keys(node, ()))
     repeated = ((path, "written twice") for path, count in Counter(path for path, _line in keys).items() if count > 1)
     return MarkedDocument(name, value, dict(keys), (*repeated, *_read_in_two_ways(node, (), set())))
+
+
+def load_yaml(text: str) -> object:
+    """The values of a YAML text.
+
+    Raises:
+        yaml.YAMLError, ValueError, RecursionError: it is none, or one of its values is not what its tag says.
+    """
+    try:
+        return yaml.safe_load(text)
+    except _SLIPS:
+        raise yaml.YAMLError("a value is not what its tag (!!…) says") from None
+
+
+_SLIPS = (AttributeError, LookupError, TypeError, OverflowError)
+"""What PyYAML's constructors raise beside its own errors, as for `!!timestamp x`."""
+
+
+def _misread(node: yaml.Node | None, seen: set[int]) -> Iterator[int]:
+    """Lines of the values that cannot be read as what they are said to be."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            yaml.SafeLoader("").construct_object(node)
+        except (*_SLIPS, ValueError, yaml.YAMLError):
+            yield node.start_mark.line + 1
+    for child in node.value if isinstance(node, yaml.CollectionNode) else ():
+        for inner in child if isinstance(child, tuple) else (child,):
+            yield from _misread(inner, seen)
 
 
 def _keys(node: yaml.Node | None, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:

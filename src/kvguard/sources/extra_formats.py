@@ -17,6 +17,7 @@ from kvguard.events import Event
 from kvguard.lines.line_format import LineFormat, Scope
 from kvguard.lines.row_rules import faults
 from kvguard.lines.samples import Hit, agree, hits
+from kvguard.slo.marked_yaml import load_yaml
 from kvguard.sources.documents import read_text
 
 _INTERNAL = (events.ProcessSpoke, events.LineUnrecognized, events.ExceptionRaised)
@@ -80,7 +81,7 @@ def read_formats(path: Path, table: Sequence[LineFormat]) -> tuple[LineFormat, .
 
 def _parsed(path: Path) -> _File:
     try:
-        return _File.model_validate(yaml.safe_load(read_text(path)))
+        return _File.model_validate(load_yaml(read_text(path)))
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: neither YAML nor JSON: {str(error).splitlines()[0]}") from None
     except ValidationError as error:

@@ -116,6 +116,35 @@ def test_a_stored_report_keeps_why_a_start_failed() -> None:
             "b.json: a damaged baseline: max_concurrency is 0, which no server holds",
         ),
         (
+            {"kind": "baseline", "schema_version": 1, "weakest": {"kv_cache_bytes": 10**400}},
+            f"b.json: a damaged baseline: kv_cache_bytes is 1{'0' * 59}, which is no number of a server",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "memory": {"weights": float("inf")}},
+            "b.json: a damaged baseline: weights is inf, which is no number of a server",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "rounding": {"kv_cache_bytes": "x"}, "memory": {}, "starts": 0},
+            "b.json: a damaged baseline: starts is 0, which is no number of them",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "options": {"enforce_eager": []}},
+            "b.json: a damaged baseline: enforce_eager is neither true nor false",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "options": {"dtype": 16}},
+            "b.json: a damaged baseline: dtype is no text",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "options": {"max_model_len": "long"}},
+            "b.json: a damaged baseline: max_model_len is long, which is no number of a server",
+        ),
+        (
+            {"kind": "baseline", "schema_version": 1, "sources": [7]},
+            "b.json: a damaged baseline: sources is no list of texts",
+        ),
+        ({"kind": "report", "schema_version": 1, "start": 7}, "b.json: a damaged report: start is no mapping"),
+        (
             {"kind": "baseline", "schema_version": 1, "weakest": {"kv_cache_tokens": [5, 1]}},
             "b.json: a damaged baseline: kv_cache_tokens is written as [5, 1], the smallest comes first",
         ),
