@@ -59,6 +59,7 @@ class Origin:
     process_line: int | None = None  # the first that this process printed, where it has a pid
     repeated: int = 1  # how often Ray swallowed a like line (its `[repeated 7x across cluster]`), this one included
     behind_vllm: bool = False  # a record in vLLM's own form stands here or before: others print some of these lines
+    stage: str | None = None  # of vllm-omni: one of several models of a server, as its tag numbers them
     container: str | None = None  # that printed it, where the log interleaves several and names them
     text: str | None = None  # the message as printed, without what stands before it; a wrapped one in one piece
 
@@ -364,8 +365,7 @@ class StatsLogged(Event):
     running: int | None = None
     waiting: int | None = None
     kv_cache_usage: float | None = None  # a ratio, 0 to 1
-    preemptions: int | None = None
-    """Since the last such line."""
+    preemptions: int | None = None  # since the last such line
     samples: int = 1
     """How many such lines the figures are the peaks of."""
     peak_line: int | None = None

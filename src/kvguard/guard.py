@@ -25,7 +25,7 @@ class Guard:
     Args:
         slo: what is asked; without it the start alone is judged.
         source: the log's name in reports and places.
-        formats: the table of wordings, where a user has added rows.
+        formats: the table of wordings, where a user has added rows; else the program's own.
         witness: is shown each event before it is taken, as `kvguard explain` needs it.
 
     Example:
@@ -40,12 +40,12 @@ class Guard:
         self,
         slo: Slo | None = None,
         source: str = "log",
-        formats: tuple[LineFormat, ...] = FORMATS,
+        formats: tuple[LineFormat, ...] | None = None,
         witness: Callable[[Event], None] | None = None,
     ) -> None:
         self._slo = slo or Slo()
         self._source = source
-        self._parser = StartupLogParser(formats, asks_who_serves=True)
+        self._parser = StartupLogParser(FORMATS if formats is None else formats, asks_who_serves=True)
         self._folds: dict[str | None, StartupFold] = {}
         self._witness = witness
         self._now: float | None = None

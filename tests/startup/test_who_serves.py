@@ -121,3 +121,16 @@ def test_an_engine_that_encounters_a_fatal_error_had_started():
 
     assert start_of(fatal).phase is Phase.STOPPED
     assert start_of(log(BOOT) + fatal).phase is Phase.FAILED
+
+
+def test_a_length_of_nothing_is_none():
+    text = "GPU KV cache size: 100 tokens\nMaximum concurrency for 0 tokens per request: 5.00x\n"
+
+    assert start_of(text).max_model_len is None
+
+
+def test_a_clock_that_goes_back_times_nothing():
+    back = log(BOOT, SIZED, READY, hour=12).replace("12-08 12:15:45", "12-07 12:15:45")
+
+    assert start_of(log(BOOT, SIZED, READY, hour=12)).timings.ready == 103.0
+    assert start_of(back).timings.ready is None

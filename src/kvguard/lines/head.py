@@ -66,6 +66,8 @@ class Head(NamedTuple):
     part: str | None = None
     """What stands right behind the framing of CRI or docker: no more is taken off the further parts of a cut line."""
     repeated: int = 1
+    stage: str | None = None
+    """The number of a stage of vllm-omni, which is a model of its own."""
     of_vllm: bool = False
     """A record's prefix, or a process tag, as only vLLM prints them."""
     of_http_server: bool = False
@@ -215,8 +217,8 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
         changes["file"] = groups["file"].rpartition("/")[2]
     if "partial" in groups:
         changes.update(framed=True, partial=groups["partial"] == "P", part=rest)
-    if "container" in groups and head.container is None:
-        changes["container"] = groups["container"]
+    outermost = {name: groups[name] for name in ("container", "stage") if name in groups}
+    changes.update({name: text for name, text in outermost.items() if getattr(head, name) is None})
     if prefix.name == "box":
         changes["message"] = _without_right_border(rest, _OF_BOXES)
     if match[0].startswith("`"):

@@ -331,7 +331,7 @@ PREFIXES: tuple[Prefix, ...] = (
         "bracket",
         ("[",),
         ("]",),
-        r"\[[^\[\]]{1,80}+\]:? ++",
+        r"\[(?:[Ss]tage[-_ ](?P<stage>\d{1,4})|[^\[\]]{1,80}+)\]:? ++",
         Trust.RAW,
         "VLLM_LOGGING_PREFIX, stages, ranks: free text in brackets",
         ambiguous=True,

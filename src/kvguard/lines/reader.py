@@ -369,6 +369,7 @@ class RecordReader:
             process_line=first,
             repeated=head.repeated,
             behind_vllm=self._behind_vllm,
+            stage=head.stage,
             container=head.container,
         )
 

@@ -27,15 +27,15 @@ _NO_PATH = r"(?!(?<=/)[\w-]{0,60}+: )"
 """`/run/secrets/token: no such file` tells no secret."""
 _NAMES = (
     r"(?:api|access|account|private|encryption|signing|shared|master|license)[ _-]?(?:access[ _-]?)?keys?"
-    r"|secret|passwo?r?d|passphrase|credential|(?:session|security|refresh|access|auth|(?<![a-z])id)[_-]token"
+    r"|secret|passwo?r?d|passphrase|credential|sharedaccesssignature|(?<![a-z])pwd|(?:session|security|refresh|access|auth|(?<![a-z])id)[_-]token"
 )
 _SECRETS = rf"""(?xi)
     (?P<scheme>\b[a-z][a-z0-9+.-]{{1,15}}+:/{{1,2}}+)(?:[^\s/@:'"]{{0,100}}+:(?!\d{{1,5}}+(?:[/?\#]|$))[^\s'"]{{1,300}}@
         |[^\s/?\#@'"]{{1,300}}+@)                                       # user and password in a URL
   | (?P<proxy>proxy(?:{_QUOTE})?\s{{0,2}}+[=:]\s{{0,2}}+['"]?)[^\s@:/'"]{{1,100}}+:[^\s@'"]{{1,300}}+@
   | (?P<user>\s(?:-u|--user|--proxy-user)[ =]{{1,2}}['"]?)[^\s:'"]{{1,100}}+:[^\s'"]{{1,300}}+
-  | \b(?:hf_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|xapp-|nvapi-|npm_|pypi-|dckr_pat_|dapi|gsk_|r8_)
-        [\w-]{{12,300}}+
+  | \b(?:hf_|sk-|sk_(?:live|test)_|gh[oprsu]_|github_pat_|ya29\.|glpat-|xox[abeprs]-|xapp-|nvapi-|npm_|pypi-|dckr_pat_
+        |dapi|gsk_|r8_)[\w-]{{12,300}}+
   | \bA(?:KI|SI)A[A-Z0-9]{{12,20}}+
   | \bAIza[\w-]{{30,60}}+
   | \beyJ[\w-]{{8,1000}}+\.[\w-]{{8,2000}}+(?:\.[\w-]{{0,1000}}+)?        # a JSON web token
@@ -52,9 +52,10 @@ _SECRETS = rf"""(?xi)
         (?:{_QUOTE})?value{_IS}){_VALUE}                                          # an entry of a pod's environment
     """
 _HINTS = (
-    "key", "token", "secret", "passw", "passphrase", "credential", "cookie", "auth", "bearer", "basic", "proxy",
-    ":/", "-u", "--user", "?", "&", "hooks.", "hf_", "sk-", "gh", "glpat-", "xox", "xapp-", "nvapi-", "npm_", "pypi-",
-    "dckr_", "dapi", "gsk_", "r8_", "akia", "asia", "aiza", "eyj",
+    "key", "token", "secret", "passw", "pwd", "signature", "passphrase", "credential", "cookie", "auth", "bearer",
+    "basic", "proxy", ":/", "-u", "--user", "?", "&", "hooks.", "hf_", "sk-", "sk_", "gh", "github_pat_", "ya29.",
+    "glpat-", "xox", "xapp-", "nvapi-", "npm_", "pypi-", "dckr_", "dapi", "gsk_", "r8_", "akia", "asia", "aiza",
+    "eyj",
 )  # fmt: skip
 """Every secret holds one of them, in small letters: most texts hold none and need no search."""
 _SECRET_NAME = rf"(?i:{_NAMES}|authorization|cookie|token$)"

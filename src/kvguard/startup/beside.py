@@ -27,14 +27,14 @@ class Beside:
         """Those that have spoken since: their servers run beside the newest."""
         return [state for state in self._aside if state.index in self._alive]
 
-    def set_aside(self, old: StartState) -> None:
-        """Another start begins: the old one may go on."""
-        if old.pids and old.phase not in (Phase.READY, *ENDED):
+    def set_aside(self, old: StartState | None) -> None:
+        """Another start begins: the old one may go on, unless it is in doubt itself."""
+        if old is not None and old.pids and old.phase not in (Phase.READY, *ENDED):
             self._aside = [*self._aside, old][-MAX_ASIDE:]
 
     def forget(self) -> None:
-        """The source says that a new process writes from here on."""
-        self._aside.clear()
+        """None of them goes on: the source says that a new process writes, or they were forged."""
+        self._aside, self._alive = [], set()
 
     def owner(self, event: Event, newest: StartState | None) -> StartState | None:
         """The start that the event is of, if it is one of these."""

@@ -16,6 +16,21 @@ AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, ev
 """What may change a start that serves, if a process of that start says it."""
 ANNOUNCEMENTS = (events.ServerAnnounced, events.ArgumentsGiven, events.EngineConfigured)
 """What a process says of itself when it starts."""
+ANYBODYS = frozenset(
+    {
+        "exception",
+        "fail-exit-137",
+        "fail-killed",
+        "fail-validation",
+        "platform-detected",
+        "server-process-started",
+        "server-ready",
+        "server-running",
+        "shutdown-finished",
+        "shutdown-http",
+    }
+)
+"""Formats of lines that any Python server prints, or any that imports vLLM."""
 OUTLIVED = (
     "process-engine-dead",  # said by a client that finds its engine dead, and in an orderly shut-down
     "process-worker-error",  # of one call: the engine answers its client
@@ -72,6 +87,8 @@ def course(state: StartState | None, event: Event, new_process: bool, new_stream
 
 def begins_start(state: StartState, event: Event) -> bool:
     """Whether the event is the first of a start that is not `state`."""
+    if event.origin.stage is not None and event.origin.stage not in state.stages:
+        return False  # another model of the same server
     if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
         return _announces_another(state, event)
     if isinstance(event, events.EngineConfigured):
@@ -261,3 +278,8 @@ def is_believed_boundary(state: StartState, event: Event) -> bool:
     if origin.trust is Trust.RECORD and state.announced:
         return state.server_unnamed  # it can only announce itself as the first one did
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
+
+
+def is_of_vllm(event: Event) -> bool:
+    """Whether only a vLLM can have printed it."""
+    return event.origin.behind_vllm or event.format not in ANYBODYS

@@ -189,7 +189,7 @@ def _contradicts_itself(engine: Capacity) -> bool:
     """Whether the pool holds another number of requests than is printed: so it does with several kinds of layers."""
     if engine.token_figure is not TokenFigure.POOL or not engine.kv_cache_tokens:
         return False
-    if engine.max_concurrency is None or engine.max_model_len is None:
+    if engine.max_concurrency is None or not engine.max_model_len:
         return False
     rounding = engine.rounding.get("max_concurrency", 0.0) + engine.max_concurrency * ONE_KIND
     return abs(engine.kv_cache_tokens / engine.max_model_len - engine.max_concurrency) > rounding

@@ -6,13 +6,15 @@ server that lives: it answers requests and tells its statistics, which one that 
 
 from kvguard.events import Event, ProcessSpoke
 from kvguard.lines.stamps import elapsed
-from kvguard.slotted import dataclass
+from kvguard.slotted import dataclass, replace
 from kvguard.startup.boundaries import AMENDING
 from kvguard.startup.report import Phase, StartSummary
 from kvguard.startup.state import StartState
 
 SHORTEST_START = 5.0
 """Seconds from the first line to ready: vLLM's imports alone take about as long, tiny models on a CPU 14 s."""
+MAX_DOUBTS = 8
+"""Starts behind one another that are in doubt."""
 _JUDGED = (Phase.ALLOCATED, Phase.READY, Phase.STOPPED)
 
 
@@ -23,6 +25,22 @@ class Doubt:
     old: StartState
     starts: int
     history: tuple[StartSummary, ...]
+    earlier: "Doubt | None" = None
+    """Another one that nothing has settled: the old start may have been forged as well."""
+
+    def refuted_by(self, event: Event, new: StartState) -> "Doubt | None":
+        """This doubt or the nearest earlier one whose old server the event shows to live."""
+        doubt: Doubt | None = self
+        while doubt is not None and not doubt.is_refuted_by(event, new):
+            doubt = doubt.earlier
+        return doubt
+
+    def without_oldest(self) -> "Doubt":
+        """The same, so that a log of many restarts is kept in bounded memory."""
+        depth, doubt = 1, self
+        while doubt.earlier is not None:
+            depth, doubt = depth + 1, doubt.earlier
+        return self if depth < MAX_DOUBTS else replace(self, earlier=None)
 
     def asks_who_speaks(self, new: StartState) -> bool:
         """Whether a line that tells nothing can still refute it, by its process alone."""

@@ -33,21 +33,6 @@ from kvguard.startup.report import (
 from kvguard.startup.snapshot import freeze, summarize
 from kvguard.startup.state import Sighting, StartState
 
-ANYBODYS = frozenset(
-    {
-        "exception",
-        "fail-exit-137",
-        "fail-killed",
-        "fail-validation",
-        "platform-detected",
-        "server-process-started",
-        "server-ready",
-        "server-running",
-        "shutdown-finished",
-        "shutdown-http",
-    }
-)
-"""Formats of lines that any Python server prints, or any that imports vLLM."""
 QUOTED = (
     events.WeightsLoaded,
     events.KvCacheMemory,
@@ -67,6 +52,8 @@ QUOTED = (
 MAX_QUOTES = 256
 """Of one start: each of 64 engines and ranks prints four."""
 LONGEST_QUOTE = 400
+LONGEST_BUFFER = 600.0
+"""Seconds by which a line may stand behind later ones."""
 MAX_NEXT_RUN = 64
 """Facts that are kept until it shows whose run they are of."""
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
@@ -191,13 +178,12 @@ class StartupFold:
         if state is None:
             self._server_shown |= event.of_server
             self._first_heard = self._first_heard or (origin if origin.stamp is not None else None)
-        elif origin.pid is None or not state.pids or origin.pid in state.pids or event.of_server:
-            state.api_server |= event.of_server
-            state.heard = state.stamp_of(origin) or state.heard
+        else:
+            state.hear(origin, event.of_server)
 
     def _forget_stranger(self, event: Event) -> None:
         """The server that has spoken so far was another program's: a wrapper's, that only now starts its vLLM."""
-        if self._state is not None and not self._state.of_vllm and _is_of_vllm(event):
+        if self._state is not None and not self._state.of_vllm and boundaries.is_of_vllm(event):
             self._state = None
             self._starts -= 1
 
@@ -212,12 +198,13 @@ class StartupFold:
         if in_doubt and old is not None:
             known = self._doubt
             if known is None or not known.is_contested(old):  # of two forged starts neither vouches for the other
-                self._doubt = Doubt(old, self._starts, tuple(self._history))
+                earlier = None if known is None else known.without_oldest()
+                self._doubt = Doubt(old, self._starts, tuple(self._history), earlier)
         elif old is None or old.phase is Phase.READY:
             self._doubt = None  # a start that never got ready settles no doubt: two forged ones are no better than one
         if old is not None:
             self._history.append(summarize(old, self.source))
-            self._beside.set_aside(old)
+            self._beside.set_aside(old if self._doubt is None else None)
         self._starts += 1
         self._boundary = False
         first = event.origin.process_line or event.origin.line
@@ -229,14 +216,17 @@ class StartupFold:
             self._date(self._state, self._first_heard)
 
     def _withdraw_if_refuted(self, event: Event) -> None:
-        if self._doubt is not None and self._state is not None and self._doubt.is_refuted_by(event, self._state):
-            self._withdraw(self._doubt)
+        if self._doubt is not None and self._state is not None:
+            refuted = self._doubt.refuted_by(event, self._state)
+            if refuted is not None:
+                self._withdraw(refuted)
 
     def _withdraw(self, doubt: Doubt) -> None:
         """The start before lives: the boundary was forged, and with it all that came behind."""
         self._state, self._starts = doubt.old, doubt.starts
         self._history = deque(doubt.history, maxlen=MAX_HISTORY)
-        self._doubt = None
+        self._doubt = doubt.earlier
+        self._beside.forget()
 
     def _settle(self, state: StartState) -> None:
         if self._doubt is None or state.phase is not Phase.READY:
@@ -263,7 +253,9 @@ class StartupFold:
         state.latest_clock = now
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
-        state.of_vllm |= _is_of_vllm(event)
+        state.of_vllm |= boundaries.is_of_vllm(event)
+        if origin.stage is not None:
+            state.stages.add(origin.stage)
         if origin.engine is not None:
             state.highest_engine = max(state.highest_engine, origin.engine)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
@@ -285,6 +277,7 @@ class StartupFold:
             return
         if state.began is None or 0 < elapsed(stamp, state.began) < boundaries.LONGEST_START:
             state.began = stamp
+        state.clock_went_back |= state.latest is not None and elapsed(stamp, state.latest) > LONGEST_BUFFER
         state.latest = state.heard = stamp
 
     def _ends(self, state: StartState, event: Event) -> bool:
@@ -389,8 +382,3 @@ def _adds_nothing(state: StartState, event: Event) -> bool:
 def _was_ready(state: StartState, event: Event) -> bool:
     """Whether only an engine that has started says so (`run_engine_core`), in a log that shows nothing of its start."""
     return event.format == "process-engine-fatal" and state.figures == 0 and not state.shows_beginning
-
-
-def _is_of_vllm(event: Event) -> bool:
-    """Whether only a vLLM can have printed it."""
-    return event.origin.behind_vllm or event.format not in ANYBODYS

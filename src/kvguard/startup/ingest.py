@@ -178,6 +178,8 @@ def _kv_cache_size(state: StartState, event: events.KvCacheSize) -> None:
 
 
 def _max_concurrency(state: StartState, event: events.MaxConcurrency) -> None:
+    if not event.max_model_len_tokens:
+        return  # no length is 0: nothing is known of it
     engine = engine_of(state, event)
     line = event.origin.line
     engine.concurrency.append((event.max_concurrency, event.max_model_len_tokens, line, _is_plugins_own(event)))

@@ -342,7 +342,8 @@ def _timings(state: StartState) -> Timings:
     if not state.shows_beginning:
         pass  # an excerpt: nobody knows how long the start had taken before it
     elif state.ready_stamp is not None and state.began is not None:
-        ready = round(elapsed(state.began, state.ready_stamp), 3)
+        took = round(elapsed(state.began, state.ready_stamp), 3)
+        ready = None if state.clock_went_back or took < 0 else took
     elif state.ready_clock is not None and state.began_clock is not None:
         ready = round(state.ready_clock - state.began_clock, 3)
     return Timings(

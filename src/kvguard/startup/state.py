@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from kvguard.events import Event, Origin, Printed, StatsLogged
 from kvguard.slotted import dataclass, field
-from kvguard.startup.report import FailureKind, Phase
+from kvguard.startup.report import ENDED, FailureKind, Phase
 
 MAX_FIGURES = 2**16
 """Events of one start that are kept: 320 ranks print a dozen each."""
@@ -126,8 +126,12 @@ class StartState:
     """Whether its lines are dated by the stamp that a runtime put before them: two clocks must not be mixed."""
     began: float | None = None
     latest: float | None = None
+    stages: set[str] = field(default_factory=set)
+    """The stages that have told something (vllm-omni)."""
     heard: float | None = None
     """When it last printed a record, whatever that told."""
+    clock_went_back: bool = False
+    """Whether its stamps go back by more than its processes' buffers explain: nothing can be timed by them."""
     ready_stamp: float | None = None
     ready_line: int | None = None
     ready_by_engines: bool = False
@@ -207,6 +211,13 @@ class StartState:
         """Whether its engines alone have made it ready, and a server has shown that will say so itself."""
         return self.phase is Phase.READY and self.ready_by_engines and self.api_server
 
+    def hear(self, origin: Origin, of_server: bool) -> None:
+        """A record that need tell nothing: time has passed while it starts, and an API server may have shown itself."""
+        if origin.pid is None or not self.pids or origin.pid in self.pids or of_server:
+            self.api_server |= of_server
+            if self.phase not in (Phase.READY, *ENDED):
+                self.heard = self.stamp_of(origin) or self.heard
+
     def mark_ready(self, line: int, now: float | None) -> None:
         """The line tells that it takes requests."""
         self.ready_line, self.ready_stamp, self.ready_clock = line, self.latest, now
@@ -242,9 +253,9 @@ class StartState:
         return None if known is None else known.value
 
     def count(self, name: str) -> int | None:
-        """A fact that is a whole number."""
+        """A fact that is a whole number: a length, a size or a number of processes, none of which can be 0."""
         value = self.fact(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def text(self, name: str) -> str | None:
         """A fact that is a text."""

@@ -66,6 +66,16 @@ def _option(
 
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
+        name="option-enforce-eager",
+        literal="Enforce eager set, disabling ",
+        pattern=r"Enforce eager set, disabling torch\.compile and CUDAGraphs\..*+",
+        emits=(OptionResolved,),
+        scope=Scope.PROCESS,
+        versions=("0.14.0-0.33.0",),
+        upstream="config/vllm.py",
+        fixed={"option": "enforce_eager", "value": True},
+    ),
+    LineFormat(
         name="server-version",
         literal=" version ",
         pattern=rf"vLLM (?:API server|batch processing API|gRPC server) version (?P<vllm_version>{VERSION})",

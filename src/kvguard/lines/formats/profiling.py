@@ -32,9 +32,9 @@ ADVICE = rf"(?: (?:(?:{SUGGESTIONS}|\.\.\. )?+{IN_USE}|Replace gpu_memory_utiliz
 """What stands behind the parts; a page may have cut it, or left out its middle."""
 UTILIZATIONS = (
     rf"The current --gpu-memory-utilization=(?P<utilization_rounded>{NUMBER}) is equivalent to "
-    rf"--gpu-memory-utilization=(?P<equivalent_utilization_rounded>{NUMBER}) without CUDA graph memory profiling\."
+    rf"--gpu-memory-utilization=(?P<equivalent_utilization_rounded>{NUMBER}) without (?:CUDA|ACL) graph memory profiling\."
 )
-GRAPHS = "CUDA graph memory profiling"
+GRAPHS = "(?:CUDA|ACL) graph memory profiling"
 BUDGET = (
     rf"the current vLLM instance can use total_gpu_memory \((?P<total_gpu_gib>{NUMBER})GiB\) x gpu_memory_utilization "
     rf"\((?P<utilization_rounded>{NUMBER})\) = (?P<usable_gib>{NUMBER})GiB"
@@ -138,7 +138,7 @@ ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="profile-free-on-device-cut",
         literal=" on startup. Desired GPU memory utilization is ",
-        pattern=rf"{FREE_ON_DEVICE}Actual usage is [^`]*+(?:(?<=\.\.\.)|(?<=…))",
+        pattern=rf"{FREE_ON_DEVICE}Actual usage is [^`:]*+(?:(?<=\.\.\.)|(?<=…))",
         emits=(MemoryProfiled,),
         scope=Scope.RANK,
         versions=("0.10.2-0.33.0",),
@@ -252,13 +252,13 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="graphs-profiled",
-        literal="CUDA graph memory profiling is enabled",
+        literal=" graph memory profiling is enabled",
         pattern=rf"{GRAPHS} is enabled \([^()]*+\)\. (?:This will become the default in v0\.19\. )?{UTILIZATIONS} To maintain "
         rf"the same effective KV cache size as before, increase --gpu-memory-utilization to "
         rf"(?P<suggested_utilization_rounded>{NUMBER})\.(?: To disable, set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0\.)?",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
-        versions=("0.18.0-0.33.0",),
+        versions=("0.18.0-0.33.0", "vllm-ascend 0.22.1-0.30.0"),
         upstream="v1/worker/gpu_worker.py: the estimate is subtracted from the KV cache",
     ),
     LineFormat(
