@@ -137,7 +137,10 @@ def test_plain_text_is_given_to_everybody_else(accept: str, ready: Driven) -> No
     assert scrape(ready, accept)[1] == "text/plain; version=0.0.4; charset=utf-8"
 
 
-@pytest.mark.parametrize("version", ["zzz", "3", "9.9.9.9.9", "", "-1", "1.0.0\xff", "99999999999999999999"])
+@pytest.mark.parametrize(
+    "version",
+    ["zzz", "3", "9.9.9.9.9", "", "-1", "1.0.0\xff", "99999999999999999999", "1.0.0\tx", "1.0.0 x=y", '"1.0.0"'],
+)
 def test_a_version_that_nobody_knows_does_no_harm(version: str, ready: Driven) -> None:
     for kind in ("application/openmetrics-text", "text/plain"):
         body, content_type = scrape(ready, f"{kind};version={version}")

@@ -21,7 +21,7 @@ _FAMILIES: dict[Kind, type[Metric]] = {
 }
 
 
-_VERSION = re.compile(r";\s*version=([^;,\s]*)")
+_VERSION = re.compile(r";\s*version=([^;,]*)")
 _VERSIONS = ("0.0.1", "0.0.4", "1.0.0")
 
 
@@ -50,7 +50,7 @@ def _family(row: MetricRow, snapshot: Snapshot) -> Metric:
 def _without_unknown_versions(accept: str) -> str:
     """What a scraper accepts, less the versions that nobody knows: the client library repeats them in its answer."""
     ranges = [(part, _VERSION.search(part)) for part in accept.split(",")]
-    return ",".join(part for part, version in ranges if version is None or version[1] in _VERSIONS)
+    return ",".join(part for part, version in ranges if version is None or version[1].rstrip() in _VERSIONS)
 
 
 def exposition(current: Callable[[], Snapshot]) -> Callable[[str], tuple[bytes, str]]:

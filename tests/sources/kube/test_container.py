@@ -65,3 +65,8 @@ def test_what_a_server_says_fits_one_line(body: bytes, words: str) -> None:
     state, message = problem(502, body, PodAddress("team", "vllm-0", "vllm"), "pods")
     assert state is State.FAILING
     assert message == f"the API server answers 502 for pod vllm-0 in namespace team: {words}"
+
+
+def test_what_is_nested_without_an_end_is_no_message() -> None:
+    body = b"[" * 100_000
+    assert problem(502, body, PodAddress("team", "vllm-0", "vllm"), "pods")[1].endswith(f": {'[' * 200}")

@@ -396,10 +396,25 @@ class TestRefusals:
         assert reading.source.status.message == "pod vllm-0 has no container vllm: it has server, kvguard"
         reading.source.close()
 
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            ["not a pod"],
+            {"status": {"containerStatuses": [{"name": "vllm", "restartCount": float("inf")}]}},
+            {"status": {"containerStatuses": [7]}},
+            {"spec": 7},
+        ],
+        ids=["a list", "restarts without an end", "a number for a status", "a number for a spec"],
+    )
     def test_an_answer_that_is_no_pod(
-        self, kube: FakeKube, container: Container, reading: Reading, monkeypatch: pytest.MonkeyPatch
+        self,
+        kube: FakeKube,
+        container: Container,
+        reading: Reading,
+        monkeypatch: pytest.MonkeyPatch,
+        answer: object,
     ) -> None:
-        monkeypatch.setattr(kube, "pod_object", lambda name: ["not a pod"])
+        monkeypatch.setattr(kube, "pod_object", lambda name: answer)
         reading.until_state(State.FAILING)
         assert "is no pod" in reading.source.status.message
 

@@ -35,7 +35,7 @@ def _words(body: bytes) -> str:
     """The message of a `Status` object, or the beginning of whatever else it is, fit for one line."""
     try:
         message = json.loads(body)["message"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         message = body[:_LONGEST_WORDS].decode(errors="replace")
     line = " ".join(str(message).split())
     return "".join(letter for letter in line if letter.isprintable())[:_LONGEST_WORDS] or "nothing"

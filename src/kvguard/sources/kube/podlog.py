@@ -166,7 +166,7 @@ class PodLogSource:
         self._due = now + ROUND_S
         try:
             self._view = seen = view(json.loads(body), self._address.container)
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
             self._fail(State.FAILING, f"what the API server says of {self._address} is no pod", now, events)
             return
         name = f"container {self._address.container}"
