@@ -114,6 +114,22 @@ def test_a_mended_file_is_in_force_again(path: Path) -> None:
     assert (target(slo_file.slo), slo_file.status.problem, slo_file.status.failures) == (300, None, 1)
 
 
+@pytest.mark.parametrize("kind", [AttributeError, KeyError, RecursionError, MemoryError, OSError])
+def test_what_no_reader_foresaw_keeps_the_last_good_one(path: Path, kind: type[Exception]) -> None:
+    def read() -> Slo:
+        if path.read_text() == BROKEN:
+            raise kind("its own words")
+        return read_slo(path)
+
+    slo_file = SloFile(path, read, lambda: 1_000.0)
+    path.write_text(BROKEN)
+
+    assert polled(slo_file, 10.0)
+    assert target(slo_file.slo) == 2.5
+    problem = f"{path}: cannot be read ({kind.__name__}): check it with kvguard slo check"
+    assert (slo_file.status.problem, slo_file.status.failures) == (problem, 1)
+
+
 def test_a_removed_file_keeps_the_last_good_one(path: Path) -> None:
     slo_file = following(path)
 

@@ -53,10 +53,15 @@ class SloFile:
                 raise SourceError(f"{self._path}: a named pipe: put a file there")
             self.slo = self._read()
         except UserError as error:
-            self.status = replace(self.status, problem=str(error), failures=self.status.failures + 1)
+            self._refuse(str(error))
+        except Exception as error:  # whatever an edit makes a reader raise: it must not end the watch
+            self._refuse(f"{self._path}: cannot be read ({type(error).__name__}): check it with kvguard slo check")
         else:
             self.status = replace(self.status, problem=None, loaded_at=self._wall())
         return True
+
+    def _refuse(self, problem: str) -> None:
+        self.status = replace(self.status, problem=problem, failures=self.status.failures + 1)
 
     def _look(self) -> Signature | None:
         """What stands under the path; `None` where nothing can be looked at, which is a change like any other."""
