@@ -34,7 +34,9 @@ def capacity_section(start: Start, report: CapacityReport, terminal: Terminal) -
         for name, figure in weakest.derived.items()
         for line in wrap(f"{name} {figure.value:,.6g} follows: {figure.how}", terminal.width, INDENT)
     ]
-    return [terminal.paint("Capacity", Tone.STRONG), *columns(cells, terminal, INDENT), *derived]
+    several = len(start.engines) > 1 and weakest.engine is not None
+    title = f"Capacity of engine {weakest.engine}, the weakest of {len(start.engines)}" if several else "Capacity"
+    return [terminal.paint(title, Tone.STRONG), *columns(cells, terminal, INDENT), *derived]
 
 
 def engines_section(start: Start, terminal: Terminal) -> list[str]:

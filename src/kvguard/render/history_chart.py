@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from kvguard.render.layout import Cell, Terminal, Tone, columns
+from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_bare, with_minus
+from kvguard.render.start_facts import identity
 from kvguard.render.text import OUTCOME_TONES
 from kvguard.slo.verdict import Outcome
-from kvguard.slotted import dataclass
+from kvguard.slotted import dataclass, replace
 from kvguard.startup.report import CapacityReport
 from kvguard.units import format_bytes, format_ratio
 
@@ -33,14 +34,15 @@ class Record:
 
 
 def render_history(records: Sequence[Record], terminal: Terminal) -> str:
-    """The chart; checks in a row of the same model, context and cache stand under one heading."""
+    """The chart; checks in a row of one deployment stand under one heading, whatever their release."""
     if not records:
         return terminal.finish(["no checks recorded yet"])
     largest = max((record.concurrency or 0 for record in records), default=0)
     room = max(8, min(BAR_COLUMNS, terminal.width - 66))
     lines: list[str] = []
     for subject, group in groupby(records, key=_subject):
-        lines += [*([""] if lines else []), terminal.paint(subject, Tone.STRONG)]
+        heading = [terminal.paint(line, Tone.STRONG) for line in wrap(subject, terminal.width)]
+        lines += [*([""] if lines else []), *heading]
         before: float | None = None
         rows = [[Cell(title, Tone.QUIET, right=right) for title, right in _HEAD]]
         for record in group:
@@ -57,12 +59,9 @@ def _subject(record: Record) -> str:
     start = record.report.start
     if start is None:
         return "no start in the log"
-    facts = [
-        start.model or "unknown model",
-        f"context {start.max_model_len:,} tokens" if start.max_model_len else "",
-        f"KV cache dtype {start.kv_cache_dtype}" if start.kv_cache_dtype else "",
-    ]
-    return " · ".join(shown(fact, 120) for fact in facts if fact)
+    facts = identity(replace(start, vllm_version=None, model=start.model or "unknown model"))
+    several = len(start.engines) > 1
+    return " · ".join([*facts, "concurrency of the weakest engine"] if several else facts)
 
 
 def _row(record: Record, before: float | None, largest: float, room: int) -> list[Cell]:
