@@ -59,8 +59,8 @@ _SINCE: dict[str, Release] = {
     "disable_hybrid_kv_cache_manager": releases.KV_HYBRID_MANAGER,
     "mamba_cache_mode": releases.STATE_CACHE_MODES,
     "mamba_block_size": releases.STATES_BY_BLOCK,
-    "mamba_cache_dtype": Release(0, 10, 1),
-    "mamba_ssm_cache_dtype": Release(0, 10, 1),
+    "mamba_cache_dtype": releases.STATES_HAVE_DTYPES,
+    "mamba_ssm_cache_dtype": releases.STATES_HAVE_DTYPES,
     "auto_max_model_len": releases.AUTO_MAX_MODEL_LEN,
     "data_parallel_size": Release(0, 8, 3),
 }
@@ -68,6 +68,9 @@ _SINCE: dict[str, Release] = {
 
 _SSM_DTYPE_SINCE = {LayerKind.GDN: Release(0, 17, 0), LayerKind.KDA: Release(0, 30, 0)}
 _FIRST = Release(0, 0, 0)
+_LONG_IN_V0 = 32768
+
+_Default = tuple[int, str]
 
 _DEFAULTS = Options()
 
@@ -120,19 +123,23 @@ def resolve(
     elif release > releases.NEWEST_TESTED:
         why = f"by the rules of {releases.NEWEST_TESTED}, the newest that was tested"
         assumed.append(Assumption("vllm_version", str(release), why))
-    serving = _serving(options, model, _batch_defaults(options, total_gpu_bytes, assumed), assumed)
+    serving = _serving(options, model, total_gpu_bytes, assumed)
     check_combination(serving, model)
     return serving, assumed
 
 
-def _serving(options: Options, model: ModelLayers, batch: tuple[int, int], assumed: list[Assumption]) -> Serving:
+def _serving(options: Options, model: ModelLayers, total: float | None, assumed: list[Assumption]) -> Serving:
     release, engine = options.vllm_version, _engine(options, model, assumed)
+    length = _max_model_len(options, model, assumed)
+    batched, seqs = _batch(options, engine, length, any(layer.kind is LayerKind.MLA for layer in model.layers), total)
+    max_num_batched_tokens = _given("max_num_batched_tokens", options.max_num_batched_tokens, batched, assumed)
+    max_num_seqs = _given("max_num_seqs", options.max_num_seqs, seqs, assumed)
     prefix_caching = _prefix_caching(options, model, engine)
     mode = _state_mode(options, model, prefix_caching)
     return Serving(
         release=release,
         engine=engine,
-        max_model_len=_max_model_len(options, model, assumed),
+        max_model_len=length,
         dtype=_dtype(options, model),
         block_size=_block_size(options, model, assumed),
         kv_cache_dtype=_kv_cache_dtype(options, model, assumed),
@@ -142,9 +149,9 @@ def _serving(options: Options, model: ModelLayers, batch: tuple[int, int], assum
         dcp=options.decode_context_parallel_size,
         pcp=options.prefill_context_parallel_size,
         dp=options.data_parallel_size,
-        max_num_batched_tokens=batch[0],
-        encoder_budget=options.max_num_encoder_input_tokens or _encoder_budget(release, model, batch[0]),
-        max_num_seqs=batch[1],
+        max_num_batched_tokens=max_num_batched_tokens,
+        encoder_budget=options.max_num_encoder_input_tokens or _encoder_budget(release, model, max_num_batched_tokens),
+        max_num_seqs=max_num_seqs,
         async_scheduling=_async_scheduling(options),
         new_runner=_new_runner(release, model),
         prefix_caching=prefix_caching and not (mode == "none" and model.keeps_states),
@@ -156,6 +163,13 @@ def _serving(options: Options, model: ModelLayers, batch: tuple[int, int], assum
         kernel_block_alignment=options.kernel_block_alignment,
         speculative_tokens=options.num_speculative_tokens,
     )
+
+
+def _given(option: str, value: int | None, default: _Default, assumed: list[Assumption]) -> int:
+    if value:
+        return value
+    assumed.append(Assumption(option, *default))
+    return default[0]
 
 
 def _engine(options: Options, model: ModelLayers, assumed: list[Assumption]) -> str:
@@ -226,27 +240,24 @@ def _kv_cache_dtype(options: Options, model: ModelLayers, assumed: list[Assumpti
     return "fp8_ds_mla" if packed else options.kv_cache_dtype
 
 
-def _batch_defaults(options: Options, total: float | None, assumed: list[Assumption]) -> tuple[int, int]:
-    """max_num_batched_tokens and max_num_seqs of `vllm serve` (engine/arg_utils.py get_batch_defaults)."""
-    large = total is not None and total >= 70 * GIB
-    batched, seqs = (8192, 1024) if large else (2048, 256)
-    if total is not None and total >= 160 * GIB and options.vllm_version >= Release(0, 28, 0):
-        batched = 16384
-    why = (
-        "the default of `vllm serve` on a card of 70 GiB and more"
-        if large
-        else "the default of `vllm serve`; 8192 from 70 GiB"
+def _batch(options: Options, engine: str, length: int, latent: bool, total: float | None) -> tuple[_Default, _Default]:
+    """max_num_batched_tokens and max_num_seqs of `vllm serve` (engine/arg_utils.py), each with why."""
+    release = options.vllm_version
+    if engine == "v0":  # chunked prefill from 32k on, never with latents; else a prompt is computed at once
+        chunk = 2048 if release >= Release(0, 6, 5) else 512
+        batched = chunk if length > _LONG_IN_V0 and not latent else max(length, 2048)
+        return (batched, "the default of the V0 engine"), (256, "the default of the V0 engine")
+    large, on_large = (
+        total is not None and total >= 70 * GIB,
+        "the default of `vllm serve` on a card of 70 GiB and more",
     )
-    if options.max_num_batched_tokens is None:
-        assumed.append(Assumption("max_num_batched_tokens", batched, why))
-    if options.max_num_seqs is None:
-        why = (
-            "the default of `vllm serve` on a card of 70 GiB and more"
-            if large
-            else "the default of `vllm serve`; 1024 from 70 GiB"
-        )
-        assumed.append(Assumption("max_num_seqs", seqs, why))
-    return options.max_num_batched_tokens or batched, options.max_num_seqs or seqs
+    seqs: _Default = (1024, on_large) if large else (256, "the default of `vllm serve`; 1024 from 70 GiB")
+    if release < Release(0, 8, 4):
+        seqs = (1024, "the default of the first releases of V1")
+    if not large:
+        return (2048, "the default of `vllm serve`; 8192 from 70 GiB"), seqs
+    huge = total is not None and total >= 160 * GIB and release >= Release(0, 28, 0)
+    return (16384 if huge else 8192, on_large), seqs
 
 
 def _async_scheduling(options: Options) -> bool:

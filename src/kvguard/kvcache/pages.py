@@ -88,7 +88,10 @@ def _aligned(size: int, serving: Serving) -> int:
 
 
 def state_bytes(layer: State, serving: Serving) -> int:
-    """Bytes of one recurrent state on one rank, unpadded."""
+    """Bytes of one recurrent state on one rank, unpadded; before its dtype had flags it was the KV cache's."""
+    if serving.release < releases.STATES_HAVE_DTYPES:
+        dtype = kv_dtype(serving.kv_cache_dtype, serving.dtype, serving.release)
+        return sum(tensor.elements for tensor in layer.tensors) * dtype.numerator // dtype.denominator
     conv = serving.dtype if serving.mamba_cache_dtype == "auto" else serving.mamba_cache_dtype
     ssm = conv if serving.mamba_ssm_cache_dtype == "auto" else serving.mamba_ssm_cache_dtype
     sizes = {"conv": torch_bytes(conv, "--mamba-cache-dtype"), "ssm": torch_bytes(ssm, "--mamba-ssm-cache-dtype")}

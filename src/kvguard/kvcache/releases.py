@@ -52,6 +52,7 @@ OVERRIDE_LOST = Release(0, 9, 1)  # only there: get_num_blocks logs the override
 CONCURRENCY_IN_BLOCKS = Release(0, 9, 1)
 BLOCK_RAISED_FOR_STATES = Release(0, 10, 0)  # model_executor/models/config.py
 CHUNKED_LAYERS_KNOWN = Release(0, 10, 0)
+STATES_HAVE_DTYPES = Release(0, 10, 1)
 CHUNKED_LAYERS_KEPT_IN_FULL = Release(0, 10, 1)  # VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE defaults to 0 …
 CHUNKED_LAYERS_FREED = Release(0, 14, 0)  # … and to 1 from here
 DCP_EXISTS = Release(0, 10, 2)
