@@ -10,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from kvguard.errors import ConfigError
 from kvguard.slo.file import json_schema, mistakes_of, read_settings
-from kvguard.slo.keys import KEYS, SECTIONS
+from kvguard.slo.keys import BY_NAME, KEYS, SECTIONS
 from kvguard.slo.marked_yaml import read_marked
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, GateMode, OnUnknown, Severity
-from kvguard.slo.settings import DEFAULT_MAX_DROP, Settings, slo_of
+from kvguard.slo.settings import DEFAULT_MAX_DROP, EMPTY, Settings, slo_of
 from kvguard.units import GIB
 
 FIXTURES = Path("fixtures/slo")
@@ -110,6 +110,10 @@ def test_the_schema_knows_every_key_and_takes_every_valid_file() -> None:
     document = read_marked((FIXTURES / "valid/everything.yaml").read_text(), "everything.yaml").value
     assert list(validator.iter_errors(document)) == []
     assert list(validator.iter_errors({"objectives": {"min_concurency": 1}}))
+    for name, value in EMPTY.items():
+        section = BY_NAME[name].section
+        assert value == 1 or list(validator.iter_errors({section: {name: 0}})), name
+    assert list(validator.iter_errors({"runtime": {"max_preemptions": 0}})) == []
 
 
 @given(st.text(max_size=200))

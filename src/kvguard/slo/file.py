@@ -16,7 +16,7 @@ from kvguard.slo.keys import BY_NAME, KEYS, SECTIONS, Key
 from kvguard.slo.marked_yaml import KeyPath, MarkedDocument, read_marked
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, Severity
 from kvguard.slo.quantities import read_value, shown
-from kvguard.slo.settings import Settings, problems
+from kvguard.slo.settings import EMPTY, Settings, problems
 
 _LONGEST_KEY = 60
 """Characters of a key that a message repeats."""
@@ -42,13 +42,21 @@ _SCHEMAS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def _value(unit: str) -> Any:
-    return Annotated[object, BeforeValidator(partial(read_value, unit)), WithJsonSchema(_SCHEMAS[unit])]
+def _value(unit: str, name: str = "") -> Any:
+    schema = _above_zero(_SCHEMAS[unit]) if EMPTY.get(name) == 0 else _SCHEMAS[unit]
+    return Annotated[object, BeforeValidator(partial(read_value, unit)), WithJsonSchema(schema)]
+
+
+def _above_zero(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a key of which 0 asks for nothing."""
+    if "anyOf" in schema:
+        return {"anyOf": [_above_zero(one) for one in schema["anyOf"]]}
+    return {"exclusiveMinimum" if name == "minimum" else name: value for name, value in schema.items()}
 
 
 def _section(title: str, units: Mapping[str, str], help_of: Mapping[str, str]) -> type[BaseModel]:
     fields: dict[str, Any] = {
-        name: (_value(unit), Field(default=None, alias=name, description=help_of.get(name)))
+        name: (_value(unit, name), Field(default=None, alias=name, description=help_of.get(name)))
         for name, unit in units.items()
     }
     # a prefix, because pydantic keeps `model_config` for itself; the alias is the only name that outsiders see

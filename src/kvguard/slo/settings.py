@@ -87,7 +87,7 @@ def problems(settings: Settings) -> tuple[str, ...]:
 def _met_by_all_or_none(values: Mapping[str, float | int | str | bool]) -> Iterator[str]:
     """Targets that templates fill in and nobody means: they would pass every server, or none."""
     for name, value in values.items():
-        if name in _EMPTY and float(value) == _EMPTY[name]:
+        if name in EMPTY and float(value) == EMPTY[name]:
             key = BY_NAME[name]
             shown = format_quantity(float(value), key.unit)
             yield f"{key.section}.{name} of {shown} asks for nothing: leave it out, or write what is needed"
@@ -96,7 +96,7 @@ def _met_by_all_or_none(values: Mapping[str, float | int | str | bool]) -> Itera
         yield f"workload.concurrent_requests ({together:g}) is not a whole number of requests"
 
 
-_EMPTY: Mapping[str, float] = MappingProxyType(
+EMPTY: Mapping[str, float] = MappingProxyType(
     {
         "min_concurrency": 0,
         "min_total_concurrency": 0,
