@@ -2,12 +2,28 @@
 
 import contextlib
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.serve.process import Served
+from tests.serve.driven import READY
+from tests.serve.process import Served, served
 
+TOKEN = "s" * 40
+PROBES = ("/livez", "/readyz", "/healthz")
 MEMORY_MIB = 96
 """The chart's limit."""
+
+
+@contextlib.contextmanager
+def guarded(folder: Path) -> Iterator[Served]:
+    """A sidecar beside a good server, its pages behind the token; its gate is open, and the framework is there."""
+    (folder / "vllm.log").write_bytes(READY)
+    (folder / "token").write_text(TOKEN)
+    flags = ("--log", str(folder / "vllm.log"), "--token-file", str(folder / "token"), "--min-concurrency", "2")
+    with served(*flags) as running:
+        running.log_line(gate="open")
+        running.get("/metrics")
+        yield running
 
 
 def memory_mib(running: Served, which: str = "VmHWM") -> float:

@@ -12,13 +12,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kvguard.serve.app import create_app
-from tests.attacks.clients import MEMORY_MIB, asked, headers_of, memory_mib, raw
-from tests.serve.driven import READY, Driven
-from tests.serve.process import Served, served
+from tests.attacks.clients import MEMORY_MIB, PROBES, TOKEN, asked, guarded, headers_of, memory_mib, raw
+from tests.serve.driven import Driven
+from tests.serve.process import Served
 
-TOKEN = "s" * 40
 GUARDED = ("/", "/v1/report", "/metrics")
-PROBES = ("/livez", "/readyz", "/healthz")
 SEALS = {
     "content-security-policy",
     "x-content-type-options",
@@ -31,12 +29,7 @@ SEALS = {
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "vllm.log").write_bytes(READY)
-    (folder / "token").write_text(TOKEN)
-    flags = ("--log", str(folder / "vllm.log"), "--token-file", str(folder / "token"), "--min-concurrency", "2")
-    with served(*flags) as running:
-        running.log_line(gate="open")
+    with guarded(tmp_path_factory.mktemp("served")) as running:
         yield running
 
 

@@ -8,12 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.clients import headers_of, memory_mib, raw
-from tests.serve.driven import READY
-from tests.serve.process import Served, served
+from tests.attacks.clients import PROBES, TOKEN, guarded, headers_of, memory_mib, raw
+from tests.serve.process import Served
 
-TOKEN = "s" * 40
-PROBES = ("/livez", "/readyz", "/healthz")
 CROWD = 100
 CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 SENT_AT_ONCE = {
@@ -29,13 +26,7 @@ SENT_AT_ONCE = {
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "vllm.log").write_bytes(READY)
-    (folder / "token").write_text(TOKEN)
-    flags = ("--log", str(folder / "vllm.log"), "--token-file", str(folder / "token"), "--min-concurrency", "2")
-    with served(*flags) as running:
-        running.log_line(gate="open")
-        running.get("/metrics")  # the framework is there
+    with guarded(tmp_path_factory.mktemp("served")) as running:
         yield running
 
 
