@@ -2,15 +2,18 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.faults.programs import ENVIRON, command, start_of_vllm
 from tests.serve.driven import LOADING, READY
-from tests.serve.process import served
+from tests.serve.process import Served, served
 
 FLOOD = 4 * 2**20
 """More than the pipes between the two hold."""
@@ -81,3 +84,43 @@ def test_a_stopped_sidecar_reads_on_where_it_was(tmp_path: Path) -> None:
 
         assert running.log_line(phase="ready")["gate"] == "open"
         assert running.get("/readyz").status == 200
+
+
+def test_a_sidecar_whose_log_nobody_takes_serves_all_the_same(tmp_path: Path) -> None:
+    """A runtime that is stuck leaves the pipe full: no probe waits for it, and the log is read on."""
+    log = tmp_path / "vllm.log"
+    log.write_bytes(LOADING)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    words = command("serve", "--listen", f"127.0.0.1:{port}", "--log", str(log), "--min-concurrency", "2.5")
+    process = subprocess.Popen(words, stderr=writer, env=ENVIRON)
+    try:
+        running = Served(process, port)  # type: ignore[arg-type]  # whose log nobody reads
+        assert next(answered(running, "/readyz", 503)) == "unknown"
+        with log.open("ab") as file:
+            file.write(READY[len(LOADING) :])
+        assert next(answered(running, "/readyz", 200)) == "pass"
+        process.terminate()
+        assert process.wait(timeout=10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
+
+
+def answered(running: Served, path: str, status: int) -> Iterator[str]:
+    """The verdict beside that answer, once it is given."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(ConnectionRefusedError):
+            answer = running.get(path)
+            if answer.status == status:
+                yield answer.headers["X-Kvguard-Verdict"]
+        time.sleep(0.02)

@@ -4,8 +4,10 @@ import argparse
 import contextlib
 import json
 import os
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from kvguard.serve.sidecar import Clocks, Sink
 
 DEFAULT_LISTEN = ":9400"
+PATIENCE_MS = 100
+"""For whoever reads our log; a pipe that is writable takes PIPE_BUF bytes at once (POSIX)."""
+_WRITING = threading.Lock()
 TERMINATION_LOG = Path("/dev/termination-log")
 
 
@@ -116,9 +121,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def write_line(event: Mapping[str, Any]) -> None:
-    """One JSON object on one line of stderr, with the time; whole, whichever thread writes it."""
-    with contextlib.suppress(OSError):  # nobody may listen any more; serving goes on
-        os.write(sys.stderr.fileno(), line_of(event, time.time()).encode())
+    """One JSON object on one line of stderr, with the time; whole, whichever thread writes it.
+
+    Where nobody takes it (a pipe that its reader has left full, a terminal that is stopped) it is dropped: whoever
+    waited there would answer no probe, or read the log no further.
+    """
+    line = memoryview(line_of(event, time.time()).encode())
+    with contextlib.suppress(OSError), _WRITING:  # nobody may listen any more; serving goes on
+        taken = select.poll()
+        taken.register(sys.stderr.fileno(), select.POLLOUT)
+        while line and taken.poll(PATIENCE_MS):
+            line = line[os.write(sys.stderr.fileno(), line[: select.PIPE_BUF]) :]
 
 
 def line_of(event: Mapping[str, Any], wall: float) -> str:
