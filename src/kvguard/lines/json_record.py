@@ -21,6 +21,8 @@ MESSAGE_KEYS = (
 LEVEL_KEYS = ("levelname", "level", "severity", "lvl", "log.level", "loglevel")
 STAMP_KEYS = ("asctime", "timestamp", "time", "ts", "@timestamp", "datetime")
 PID_KEYS = ("process", "pid", "process_id", "processId")
+LONGEST_PID = 10
+"""Digits of a pid, as in a process tag."""
 PROCESS_KEYS = ("vllm_process_name", "processName", "process_name", "threadName")
 FILE_KEYS = ("filename", "file", "pathname", "module", "caller")
 LOGGER_KEYS = ("name", "logger", "logger_name")
@@ -74,7 +76,7 @@ def _record(parsed: Mapping[str, Any]) -> JsonRecord | None:
         message=message if details is None else f"{message}\n{details}",
         level=level.upper() if level else None,
         stamp=_text(parsed, STAMP_KEYS),
-        pid=_count(parsed, PID_KEYS),
+        pid=_pid(parsed),
         process=_process(parsed),
         file=_file(parsed),
         logger=not runtime and _text(parsed, PROCESS_KEYS + LOGGER_KEYS + FILE_KEYS) is not None,
@@ -100,11 +102,12 @@ def _text(parsed: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     return next((value for key in keys if isinstance(value := parsed.get(key), str)), None)
 
 
-def _count(parsed: Mapping[str, Any], keys: Iterable[str]) -> int | None:
-    for key in keys:
+def _pid(parsed: Mapping[str, Any]) -> int | None:
+    """The process id; a number that no kernel gives is none."""
+    for key in PID_KEYS:
         value = parsed.get(key)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, str) and value.isdecimal() and len(value) <= LONGEST_PID:
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**LONGEST_PID:
             return value
-        if isinstance(value, str) and value.isdecimal():
-            return int(value[:12])
     return None
