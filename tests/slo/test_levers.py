@@ -367,3 +367,14 @@ def test_a_page_lists_one_lever_of_a_flag_and_those_that_are_enough_first() -> N
     assert [lever.enough for lever in levers] == sorted(
         (lever.enough for lever in levers), key=lambda enough: not enough
     )
+
+
+def test_of_several_kinds_of_layers_a_lever_gives_at_least_so_much() -> None:
+    """The model's own config proves 215.55 of these requests where a share of the length would be 180.89."""
+    asked = slo(concurrent_requests=106, workload=Workload(2_500, 1_000))
+    guard = Guard(asked)
+    guard.feed(Path("fixtures/logs/runs/vllm-0.20.2-cpu-gemma3-hybrid/server.log").read_bytes())
+    guard.end()
+    twice = next(lever for lever in the_check(guard.verdict).levers if lever.flag == "--data-parallel-size")
+
+    assert (twice.low, twice.high, twice.gives) == (154, None, "at least 154 requests of 3,500 tokens")

@@ -8,7 +8,7 @@ read in several ways, a gain spans them all. A lever that cannot be computed is 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations, islice, product, starmap
-from math import floor
+from math import floor, inf
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.fit import check_fit
@@ -224,22 +224,26 @@ def _layout(read: Callable[[Options], ModelLayers], options: Options) -> Layout 
 
 def _over_engines(held: float, engines: int) -> float:
     """Requests that several engines serve: each as many whole ones as the smallest, for a router balances by number."""
-    return held if engines == 1 else floor(held + 1e-9) * engines
+    return held if engines == 1 or held == inf else floor(held + 1e-9) * engines
 
 
 def _weigh_workload_by_log(facts: Facts, at_length: Interval, factor: Interval) -> Interval | None:
-    """Without the layers: a request costs between one of max_model_len and what it costs with one kind of layer."""
+    """Without the layers: a request costs at most one of max_model_len.
+
+    With one kind of layer it costs its blocks. Of several kinds a short one may cost less than its share of the
+    length: start-up counts tokens in flight for each sliding group, which no decoding request holds.
+    """
     load = facts.workload
     if load is None or facts.max_model_len is None or not load.request_tokens:
         return None
     if facts.uniform is None:
         scale = facts.max_model_len / load.request_tokens
-        growing = Interval(at_length.low * scale, at_length.high * scale)
+        growing = Interval(at_length.low * scale, at_length.high * scale if facts.one_kind_of_layer else inf)
     else:
         pool = facts.uniform.scaled(factor)
         growing = pool.holds(pool.request(load.stored_tokens, load.shared_prefix_tokens))
     fixed = growing if facts.one_kind_of_layer else at_length
-    most = facts.max_num_seqs or float("inf")
+    most = facts.max_num_seqs or inf
     low, high = min(growing.low, fixed.low, most), min(max(growing.high, fixed.high), most)
     return Interval(_over_engines(low, facts.data_parallel_size), _over_engines(high, facts.data_parallel_size))
 

@@ -90,7 +90,7 @@ def _in_full(levers: Sequence[Lever], terminal: Terminal) -> Iterable[str]:
     for lever in levers:
         mark, tone = _MARKS[lever.enough]
         yield f"{INDENT}{terminal.paint(mark, tone)} {terminal.paint(shown(lever.spelt, _LONGEST_FLAG), Tone.ACCENT)}"
-        alone = _WORDS[lever.enough] if lever.gives[:1].isdigit() else ""  # what gives no figure says so itself
+        alone = "" if lever.gives.startswith("nothing") else _WORDS[lever.enough]
         gives = "; ".join(text for text in (lever.gives, alone) if text)
         yield from wrap(f"{shown(gives)}.", terminal.width, INDENT * 3)
         price = "; ".join(text for text in (lever.price, lever.remark) if text)
