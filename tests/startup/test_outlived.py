@@ -100,3 +100,24 @@ def test_a_refused_configuration_says_what_is_refused():
 
     assert start.failure is not None
     assert start.failure.message == "Value error, Eagle3 is only supported for llama models."
+
+
+def test_the_old_servers_last_words_are_not_the_new_ones():
+    replaced = log(BOOT, SIZED, READY, api=200, core=230, hour=12, concurrency="26.85")
+    late = "".join(f"{line}\n" for line in log(STOPPED, api=100).splitlines() if "INFO:" in line)
+
+    start = start_of(SERVING + replaced + late)
+
+    assert start.phase is Phase.READY
+    assert start.capacity.weakest.max_concurrency == 26.85
+
+
+def test_a_v0_engine_whose_task_has_failed_is_dead():
+    stats = (
+        "INFO 08-15 03:15:50 metrics.py:345] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, "
+        "Running: 3 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 7.2%, CPU KV cache usage: 0.0%.\n"
+    )
+    start = start_of(f"{stats}ERROR 08-15 03:15:55 async_llm_engine.py:56] Engine background task failed\n")
+
+    assert start.phase is Phase.STOPPED
+    assert [warning.code for warning in start.warnings] == ["died-after-ready"]

@@ -1,6 +1,7 @@
 """Two servers that write into one log: the weakest is judged, the other is named, and nothing of the two is mixed."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,17 @@ def test_a_server_that_is_replaced_while_it_starts_is_not_beside_its_successor()
     assert report.start is not None
     assert report.start.phase is Phase.STOPPED
     assert [warning.code for warning in report.start.warnings if warning.code == "nodes-differ"] == []
+
+
+@pytest.mark.parametrize("shape", ["pp2-unequal-stages", "tp4-one-rank-missing", "v0-tp2-driver-and-worker"])
+def test_a_container_that_is_started_again_is_one_server(shape: str) -> None:
+    """It gives its processes the same pids again, and to 0.10.1 the server has none at all."""
+    log = (RUNS.parent / "shapes" / f"{shape}.log").read_text(encoding="utf-8")
+    later = re.sub(r"(?<=-\d\d )(\d\d)(?=:\d\d:\d\d)", lambda hour: f"{int(hour[1]) + 1:02}", log)
+
+    report = read(log + later)
+
+    assert report.starts == 2
+    assert report.start is not None
+    assert report.start.capacity == read(log).start.capacity  # type: ignore[union-attr]
+    assert report.start.missing == read(log).start.missing  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.startup import versions
 from kvguard.startup.report import TokenFigure
+from tests.startup.lines import start_of
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,13 @@ def test_the_log_and_the_arithmetic_turn_at_the_same_releases() -> None:
 )
 def test_what_the_token_figure_means_changes_at_0_20_1(version: str | None, meaning: TokenFigure | None) -> None:
     assert versions.token_figure(version) == meaning
+
+
+def test_an_override_that_0_9_1_loses_leaves_the_profiled_blocks():
+    def blocks(version: str) -> int | None:
+        banner = f"INFO 06-12 08:00:00 [core.py:70] Initializing a V1 LLM engine (v{version}) with config: model='m'\n"
+        told = "INFO 06-12 08:01:00 [kv_cache_utils.py:659] Overriding num_gpu_blocks=9362 with num_gpu_blocks_override=500\n"
+        return start_of(banner + told).capacity.weakest.gpu_blocks
+
+    assert blocks("0.9.1") == 9362
+    assert blocks("0.9.2") == 500

@@ -183,7 +183,7 @@ class RecordReader:
         own_record = self._was_record = head.trust is Trust.RECORD
         if own_record:
             self._tally.records += 1
-            self._user_text = prints_user_text(head.file)
+            self._user_text = prints_user_text(head.file, head.level)
         origin = self._origin(number, head)
         if self.doubtful and origin.pid is not None:
             answers = compiled(_ACCESS).fullmatch(head.message) is not None

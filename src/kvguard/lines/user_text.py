@@ -20,11 +20,15 @@ USER_TEXT_FILES = frozenset(
     }
 )
 """Source files whose records repeat prompts, model names or other text of a client."""
+OF_REQUESTS_AND_OF_THE_ENGINE = "async_llm_engine.py"
+"""Tells of requests at INFO, and at ERROR of its engine's end."""
 _USER_TEXT_STEMS = r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client"
 
 
-def prints_user_text(file: str | None) -> bool:
-    """Whether records of that file repeat text of a client."""
+def prints_user_text(file: str | None, level: str | None) -> bool:
+    """Whether records of that file, at that level, repeat text of a client."""
+    if file == OF_REQUESTS_AND_OF_THE_ENGINE and level == "ERROR":
+        return False
     return file is not None and (
         file in USER_TEXT_FILES or compiled(_USER_TEXT_STEMS).fullmatch(file.removesuffix(".py")) is not None
     )

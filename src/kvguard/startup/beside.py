@@ -27,9 +27,10 @@ class Beside:
         """Those that have spoken since: their servers run beside the newest."""
         return [state for state in self._aside if state.index in self._alive]
 
-    def set_aside(self, old: StartState | None) -> None:
-        """Another start begins: the old one may go on, unless it is in doubt itself."""
-        if old is not None and old.pids and old.phase not in (Phase.READY, *ENDED):
+    def set_aside(self, old: StartState, event: Event) -> None:
+        """Another start begins with this event: the old one may go on, if both servers name their processes."""
+        another = event.origin.pid is not None and event.origin.pid not in old.pids
+        if another and not old.server_unnamed and old.phase not in (Phase.READY, *ENDED):
             self._aside = [*self._aside, old][-MAX_ASIDE:]
 
     def forget(self) -> None:

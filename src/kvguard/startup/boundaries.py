@@ -6,7 +6,6 @@ from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.long_records import SEVERE
 from kvguard.lines.stamps import elapsed
-from kvguard.startup.echo import mark_of
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import ENDED, Phase
@@ -128,8 +127,6 @@ def _announces_another(state: StartState, event: Event) -> bool:
     far = _has_come_far(state)
     if earlier is None:
         return far and _is_new(state, event.origin)
-    if mark_of(event) in state.told and not (state.phase in ENDED or state.phase is Phase.READY):
-        return False  # the whole log stands behind a digest of it
     if event.origin.tag != earlier.tag:
         return far
     # a process announces itself once: the same pid later is a new process in a new container

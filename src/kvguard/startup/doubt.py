@@ -57,6 +57,11 @@ class Doubt:
             return False
         return (of_old or not pids) and not self._may_serve(new)
 
+    def is_of_old(self, event: Event, new: StartState) -> bool:
+        """Whether a process of the old start says it, which the new one has no part in."""
+        pid = event.origin.pid
+        return pid in self.old.pids and pid not in new.pids and not self._repeats(new)
+
     def is_refuted_by_time(self, new: StartState) -> bool:
         """Whether a clock that saw the old start take its time shows that this one took none: it was printed."""
         old_took, new_took = _took(self.old), _took(new)

@@ -4,7 +4,7 @@ A guide repeats the telling lines below the whole log, a log is put together fro
 repeated is no start.
 """
 
-from kvguard.events import Event
+from kvguard.events import ArgumentsGiven, Event, ServerAnnounced
 from kvguard.slotted import dataclass
 from kvguard.startup.report import StartSummary
 from kvguard.startup.state import StartState
@@ -35,6 +35,15 @@ def mark_of(event: Event) -> int | None:
     if origin.stamp is None or origin.text is None:
         return None
     return hash((origin.stamp, origin.tag, origin.pid, event.format, origin.text))
+
+
+def is_repeated(state: StartState, event: Event) -> bool:
+    """Whether the log is told once more from its beginning, before the start has come to anything: a digest stands
+    above it, or the same file behind it. What it has told already tells no more."""
+    mark = mark_of(event)
+    if isinstance(event, ServerAnnounced | ArgumentsGiven) and mark in state.told and not state.repeated:
+        state.repeated = frozenset(state.told)
+    return mark in state.repeated
 
 
 def remember(state: StartState, event: Event) -> None:

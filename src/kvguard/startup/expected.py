@@ -79,7 +79,10 @@ def _awaits_concurrency(state: StartState, engine: EngineState) -> bool:
     """Whether a token line stands there without the concurrency that is printed right behind each."""
     if not engine.tokens or not any(engine.concurrency for engine in state.engines.values()):
         return False
-    return not engine.concurrency or engine.tokens[-1].line > engine.concurrency[-1][2]
+    last = engine.tokens[-1]
+    if any(told.value == last.value for told in engine.tokens[:-1]) and engine.concurrency:
+        return False  # of another rank, and the same: its concurrency is known
+    return not engine.concurrency or last.line > engine.concurrency[-1][2]
 
 
 def _is_counted(state: StartState) -> bool:

@@ -17,10 +17,11 @@ from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.deployment import of_containers
 from kvguard.startup.doubt import Doubt
-from kvguard.startup.echo import Echo, mark_of, remember
+from kvguard.startup.echo import Echo, is_repeated, mark_of, remember
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
+    ENDED,
     MAX_HISTORY,
     CapacityReport,
     LogCounts,
@@ -134,6 +135,8 @@ class StartupFold:
         if isinstance(event, events.ProcessSpoke):
             self._hear(event)
             return
+        if self._doubt is not None and self._state is not None and self._doubt.is_of_old(event, self._state):
+            return
         self._forget_stranger(event)
         if self._is_of_an_end(event) or self._beside.is_anybodys(event, self._state):
             return
@@ -143,6 +146,9 @@ class StartupFold:
                 self._add(owner, event, now)
             return
         may_begin, self._may_begin = self._may_begin, False
+        state = self._state
+        if state is not None and state.phase not in (Phase.READY, *ENDED) and is_repeated(state, event):
+            return
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
         if self._echo is not None and not self._echo.is_heard_in(event):
             self._echo = None
@@ -204,7 +210,8 @@ class StartupFold:
             self._doubt = None  # a start that never got ready settles no doubt: two forged ones are no better than one
         if old is not None:
             self._history.append(summarize(old, self.source))
-            self._beside.set_aside(old if self._doubt is None else None)
+            if self._doubt is None:
+                self._beside.set_aside(old, event)
         self._starts += 1
         self._boundary = False
         first = event.origin.process_line or event.origin.line

@@ -11,6 +11,7 @@ from kvguard.events import Event, Printed, Role, Trust
 from kvguard.slotted import replace
 from kvguard.startup.report import SERVING_OPTIONS, Phase
 from kvguard.startup.state import MAX_NOTED, EngineState, RankKey, RankState, Sighting, StartState
+from kvguard.startup.versions import OVERRIDE_LOST, release
 
 # Where a fact of the configuration comes from; the higher wins.
 GUESSED, ARGUMENT, RESOLVED, BANNER, IN_FORCE = range(5)
@@ -203,7 +204,11 @@ def _blocks_counted(state: StartState, event: events.BlocksCounted) -> None:
 
 
 def _blocks_overridden(state: StartState, event: events.BlocksOverridden) -> None:
-    engine_of(state, event).override = Sighting((event.profiled_blocks, event.gpu_blocks), event.origin.line)
+    engine = engine_of(state, event)
+    if state.text("generation") == "V1" and release(state.text("vllm_version")) == OVERRIDE_LOST:
+        engine.blocks.append(Sighting(event.profiled_blocks, event.origin.line))
+    else:
+        engine.override = Sighting((event.profiled_blocks, event.gpu_blocks), event.origin.line)
 
 
 def _block_size_set(state: StartState, event: events.BlockSizeSet) -> None:

@@ -153,6 +153,8 @@ class StartState:
     """Messages that told a figure, by their line."""
     told: set[int] = field(default_factory=set)
     """The stamped lines that told something, as `echo.mark_of` marks them."""
+    repeated: frozenset[int] = frozenset()
+    """Those among them that stand in the log again, behind an announcement that does."""
     unrecognized: list[Sighting[str]] = field(default_factory=list)
     unrecognized_count: int = 0
 

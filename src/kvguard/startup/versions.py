@@ -5,6 +5,9 @@ from kvguard.startup.report import TokenFigure
 
 NEWEST_TESTED = (0, 33, 0)
 """The newest release whose wordings the table holds."""
+OVERRIDE_LOST = (0, 9, 1)
+"""V1 of this release tells of `num_gpu_blocks_override` and goes on with what it has profiled
+(`get_num_blocks` of v1/core/kv_cache_utils.py assigns nothing)."""
 TOKENS_OF_A_GROUP = (0, 9, 1)
 """From here the token figure is of one group of layers, and of all ranks that share a context; before, of the pool."""
 ONE_TOKEN_LINE_AN_ENGINE = (0, 11, 1)

@@ -94,6 +94,13 @@ ENGINES: tuple[LineFormat, ...] = (
         kind="other",
     ),
     _gives_up(
+        "process-engine-task-failed",
+        "Engine ",
+        r"Engine (?:background task failed|iteration timed out\. This should never happen!)",
+        ("0.4.1-0.10.2",),
+        "engine/async_llm_engine.py (V0): every request is refused from here on",
+    ),
+    _gives_up(
         "process-engine-loop-dead",
         "Background loop ",
         r"Background loop (?:is not running\. If it was running|has errored already).*+",
@@ -140,6 +147,13 @@ WORKERS: tuple[LineFormat, ...] = (
         r"Error executing method '?+\w++'?+\. This might cause deadlock in distributed execution\.",
         ("0.4.0.post1-0.33.0",),
         "worker/worker_base.py; the traceback follows in the same record",
+    ),
+    _gives_up(
+        "process-worker-exception-v0",
+        "Exception in worker ",
+        rf"Exception in worker \w++ while processing method \w++(?:\.|: (?!{KNOWN_CAUSE}|The model's max seq len ).++)",
+        ("0.4.2-0.10.2",),
+        "executor/multiproc_worker_utils.py (V0); the traceback follows in the same record",
     ),
     _gives_up(
         "process-worker-error",
