@@ -1,8 +1,11 @@
 """Hand-built reports for the judge's tests: one healthy start, changed in the one place that a test is about."""
 
 from dataclasses import replace
+from pathlib import Path
 
+from kvguard import Guard
 from kvguard.slo.objectives import KINDS, Objective, Slo
+from kvguard.slo.verdict import Verdict
 from kvguard.startup.report import (
     Capacity,
     CapacityReport,
@@ -119,3 +122,11 @@ def slo(**targets: object) -> Slo:
     """An SLO of those objectives (other fields of `Slo` by their names)."""
     objectives = tuple(Objective(KINDS[key], targets.pop(key)) for key in tuple(targets) if key in KINDS)  # type: ignore[arg-type]
     return Slo(objectives=objectives, **targets)  # type: ignore[arg-type]
+
+
+def judged(log: str, asked: Slo) -> Verdict:
+    """A real log, by its path under the fixtures, under that SLO."""
+    guard = Guard(asked, source=log.rsplit("/", 1)[-1])
+    guard.feed(Path("fixtures/logs", log).read_bytes())
+    guard.end()
+    return guard.verdict

@@ -1,11 +1,9 @@
 """The verdict as a whole: phases, failures, warnings, silent logs, and what outweighs what."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from kvguard import Guard
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Objective, Severity, Slo
 from kvguard.slo.verdict import Outcome, Verdict
@@ -21,7 +19,7 @@ from kvguard.startup.report import (
     Unrecognized,
 )
 from kvguard.units import GIB
-from tests.slo.reports import LOG, place, refused, report, slo, start, under_load, without_capacity
+from tests.slo.reports import LOG, judged, place, refused, report, slo, start, under_load, without_capacity
 
 CUT = StartWarning("context-auto-reduced", "max_model_len was reduced from 262,144 to 16,384", place(9))
 
@@ -341,13 +339,6 @@ def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> No
 
 def _softened(objective: Objective, key: str) -> Objective:
     return replace(objective, severity=Severity.WARN) if objective.kind.key == key else objective
-
-
-def judged(log: str, asked: Slo) -> Verdict:
-    guard = Guard(asked, source=log)
-    guard.feed(Path("fixtures/logs", log).read_bytes())
-    guard.end()
-    return guard.verdict
 
 
 def test_what_a_log_leaves_out_beside_its_capacity_says_where_it_would_stand() -> None:

@@ -12,17 +12,9 @@ from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
 from kvguard.startup.report import Failure, FailureKind, Memory, Phase
 from kvguard.units import GIB
-from tests.slo.reports import ENGINE, place, report, slo, start, without_capacity
+from tests.slo.reports import ENGINE, judged, place, report, slo, start, without_capacity
 
 LLAMA = json.loads(Path("fixtures/models/llama-3.1-8b.json").read_text())
-STORY = Path("fixtures/logs/story")
-
-
-def judged(log: str, asked: Slo) -> Verdict:
-    guard = Guard(asked, source=log)
-    guard.feed((STORY / log).read_bytes())
-    guard.end()
-    return guard.verdict
 
 
 def spelt(levers: tuple[Lever, ...]) -> list[str]:
@@ -46,7 +38,7 @@ def with_block_size(verdict: Verdict, asked: Slo, size: int = 16) -> CheckResult
 
 
 def test_the_way_to_twenty_takes_two_changes_or_more_cards() -> None:
-    check = with_block_size(judged("rag-24gb.log", TWENTY), TWENTY)
+    check = with_block_size(judged("story/rag-24gb.log", TWENTY), TWENTY)
     assert str(check.remedy).startswith("no single change meets it at this price, these two do: --kv-cache-dtype fp8 +")
     found = {lever.spelt: lever for lever in check.levers}
     assert found["--kv-cache-dtype fp8 + --quantization awq"].enough
@@ -57,7 +49,7 @@ def test_the_way_to_twenty_takes_two_changes_or_more_cards() -> None:
 
 
 def test_a_lever_spans_every_block_size_that_the_check_spans() -> None:
-    check = the_check(judged("rag-24gb.log", TWENTY))
+    check = the_check(judged("story/rag-24gb.log", TWENTY))
     fp8 = next(lever for lever in check.levers if lever.spelt == "--kv-cache-dtype fp8")
     assert (check.low, check.high) == (pytest.approx(319 / 67), pytest.approx(2_559 / 532))
     assert (fp8.low, fp8.high) == (pytest.approx(639 / 67), pytest.approx(5_119 / 532))
@@ -67,8 +59,8 @@ def test_a_lever_spans_every_block_size_that_the_check_spans() -> None:
 @pytest.mark.parametrize("asked", [5, 9, 10, 11, 20])
 def test_a_change_that_is_enough_is_enough_for_the_check_of_the_changed_server(load: Workload, asked: int) -> None:
     wanted = slo(concurrent_requests=asked, workload=replace(load, uniform_layers=True))
-    before = the_check(judged("rag-24gb.log", wanted))
-    told = (STORY / "rag-24gb.log").read_text().replace("40,960", "81,920").replace("1.25x", "2.50x")
+    before = the_check(judged("story/rag-24gb.log", wanted))
+    told = Path("fixtures/logs/story/rag-24gb.log").read_text().replace("40,960", "81,920").replace("1.25x", "2.50x")
     guard = Guard(wanted)
     guard.feed(told.encode())
     guard.end()
@@ -79,13 +71,13 @@ def test_a_change_that_is_enough_is_enough_for_the_check_of_the_changed_server(l
 
 
 def test_a_change_that_may_be_enough_is_not_called_either() -> None:
-    open_layers = the_check(judged("rag-24gb.log", slo(concurrent_requests=9, workload=Workload(7_500, 1_000))))
+    open_layers = the_check(judged("story/rag-24gb.log", slo(concurrent_requests=9, workload=Workload(7_500, 1_000))))
     fp8 = next(lever for lever in open_layers.levers if lever.spelt == "--kv-cache-dtype fp8")
     assert (fp8.enough, fp8.figure) == (None, "1.25 to 9.62")
 
 
 def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
-    last = the_check(judged("rag-24gb.log", TWENTY)).levers[-1]
+    last = the_check(judged("story/rag-24gb.log", TWENTY)).levers[-1]
     assert (last.spelt, last.enough) == ("--max-model-len 8500", False)
     assert last.gives == "nothing: no more requests fit, only the printed concurrency rises"
     assert last.price == "the pool is not enlarged"
@@ -104,7 +96,7 @@ def test_a_shorter_context_is_said_not_to_enlarge_the_pool() -> None:
     ],
 )
 def test_no_lever_breaks_what_the_slo_asks_beside(beside: dict[str, object], left_out: set[str], first: str) -> None:
-    check = the_check(judged("16k-bf16-cache.log", slo(min_concurrency=2.5, **beside)))
+    check = the_check(judged("story/16k-bf16-cache.log", slo(min_concurrency=2.5, **beside)))
     flags = {flag for lever in check.levers for flag in lever.flags}
     assert {"--max-model-len", "--kv-cache-dtype"} - flags == left_out
     assert next(lever.spelt for lever in check.levers if lever.enough) == first
@@ -112,9 +104,9 @@ def test_no_lever_breaks_what_the_slo_asks_beside(beside: dict[str, object], lef
 
 def test_another_engine_breaks_the_number_that_is_expected() -> None:
     load = Workload(7_500, 1_000, uniform_layers=True)
-    open_to_it = the_check(judged("16k-fp8-cache.log", slo(concurrent_requests=12, workload=load)))
+    open_to_it = the_check(judged("story/16k-fp8-cache.log", slo(concurrent_requests=12, workload=load)))
     assert "--data-parallel-size" in {lever.flag for lever in open_to_it.levers}
-    one = judged("16k-fp8-cache.log", slo(concurrent_requests=12, workload=load, expect_engines=1))
+    one = judged("story/16k-fp8-cache.log", slo(concurrent_requests=12, workload=load, expect_engines=1))
     fixed = next(check for check in one.checks if check.objective == "concurrent_requests")
     assert "--data-parallel-size" not in {flag for lever in fixed.levers for flag in lever.flags}
 
@@ -122,20 +114,20 @@ def test_another_engine_breaks_the_number_that_is_expected() -> None:
 def test_a_longer_context_is_no_way_out_where_another_is_expected() -> None:
     load = Workload(16_000, 1_000, uniform_layers=True)
     asked = slo(concurrent_requests=1, workload=load, expect_max_model_len=16_384)
-    check = the_check(judged("16k-fp8-cache.log", asked))
+    check = the_check(judged("story/16k-fp8-cache.log", asked))
     assert (check.objective, check.outcome) == ("concurrent_requests", Outcome.FAIL)
     assert spelt(check.levers) == ["at most 16,384 tokens a request"]
 
 
 def test_a_refused_context_that_is_expected_needs_more_memory() -> None:
-    verdict = judged("l4-default-context.log", slo(expect_max_model_len=131_072))
+    verdict = judged("story/l4-default-context.log", slo(expect_max_model_len=131_072))
     needs = "give the KV cache more memory: the SLO expects a context of 131,072 tokens"
     assert verdict.reasons[0].remedy == needs
     assert "--max-model-len" not in {lever.flag for lever in verdict.levers}
 
 
 def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
-    levers = the_check(judged("rag-24gb.log", TWENTY)).levers
+    levers = the_check(judged("story/rag-24gb.log", TWENTY)).levers
     fp8 = next(lever for lever in levers if lever.spelt == "--kv-cache-dtype fp8")
     assert fp8.assumes == ("the cache",)
     assert "if 16-bit now, which the log does not say: the cache" in fp8.whole_price
@@ -143,14 +135,14 @@ def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
 
 def test_a_scheduler_s_cap_is_the_cheapest_to_raise() -> None:
     six = slo(concurrent_requests=6, workload=Workload(3_000, 1_000, uniform_layers=True))
-    capped = judged("rag-24gb.log", six).report
+    capped = judged("story/rag-24gb.log", six).report
     assert capped.start is not None
     check = the_check(evaluate(replace(capped, start=replace(capped.start, max_num_seqs=4)), six))
     assert check.remedy == "--max-num-seqs 6 meets it: 6 requests of 4,000 tokens"
 
 
 def test_a_refused_context_ends_with_what_would_let_it_start() -> None:
-    verdict = judged("l4-default-context.log", Slo())
+    verdict = judged("story/l4-default-context.log", Slo())
     found = {lever.flag: lever for lever in verdict.levers}
     assert (found["--max-model-len"].value, found["--max-model-len"].enough) == ("28432", True)
     assert found["--kv-cache-dtype"].gives == "0.43 requests of 131,072 tokens"  # twice the tokens, still not 131,072
@@ -158,19 +150,19 @@ def test_a_refused_context_ends_with_what_would_let_it_start() -> None:
 
 
 def test_a_refusal_s_own_tokens_count_not_the_digits_of_its_concurrency() -> None:
-    verdict = judged("../runs/vllm-0.8.5.post2-cpu-toolong/server.log", Slo())
+    verdict = judged("runs/vllm-0.8.5.post2-cpu-toolong/server.log", Slo())
     found = {lever.flag: lever for lever in verdict.levers}["--max-model-len"]
     assert (found.value, found.gives, found.enough) == ("16384", "1 request of 16,384 tokens", True)
 
 
 def test_a_refused_context_is_solved_for_what_the_slo_asks() -> None:
-    verdict = judged("l4-default-context.log", slo(min_concurrency=2.5))
+    verdict = judged("story/l4-default-context.log", slo(min_concurrency=2.5))
     assert verdict.levers[0].spelt == "--max-model-len 11372"
     assert verdict.levers[0].gives == "2.50 requests of 11,372 tokens"
 
 
 def test_an_fp8_cache_mends_the_sixteen_thousand_context() -> None:
-    check = the_check(judged("16k-bf16-cache.log", slo(min_concurrency=2.5)))
+    check = the_check(judged("story/16k-bf16-cache.log", slo(min_concurrency=2.5)))
     assert check.outcome is Outcome.FAIL
     assert check.remedy == "--kv-cache-dtype fp8 meets it: 3.60 requests of 16,384 tokens"
 
@@ -250,7 +242,7 @@ def test_engines_share_a_total() -> None:
 
 def test_requests_that_waited_end_with_what_would_hold_them() -> None:
     asked = slo(max_waiting_requests=10, workload=Workload(7_500, 1_000, model_config=LLAMA))
-    check = the_check(judged("rag-24gb.log", asked))
+    check = the_check(judged("story/rag-24gb.log", asked))
     assert check.levers[0].spelt == "--quantization fp8"  # four ran, sixteen waited: ten must run
     assert check.levers[0].low == pytest.approx(10.64, abs=0.01)
 
@@ -334,7 +326,7 @@ def test_no_state_block_at_all_is_not_mended_by_no_sequence_at_all() -> None:
 
 @pytest.mark.parametrize("log, blocks", [("issue-49064-mamba", 969), ("ca-mamba-blocks", 614)])
 def test_a_real_refusal_of_sequences_is_told_in_its_own_numbers(log: str, blocks: int) -> None:
-    verdict = judged(f"../public/{log}.log", Slo())
+    verdict = judged(f"public/{log}.log", Slo())
     (reason,) = verdict.reasons
     found = f"max_num_seqs 1,024 asks for a Mamba cache block for each sequence, {blocks} are there"
     assert reason.message == f"the start failed: {found}"
@@ -362,7 +354,7 @@ def test_a_crash_has_none() -> None:
 
 
 def test_a_page_lists_one_lever_of_a_flag_and_those_that_are_enough_first() -> None:
-    levers = judged("l4-default-context.log", Slo()).levers
+    levers = judged("story/l4-default-context.log", Slo()).levers
     assert len({lever.flag for lever in levers}) == len(levers)
     assert [lever.enough for lever in levers] == sorted(
         (lever.enough for lever in levers), key=lambda enough: not enough

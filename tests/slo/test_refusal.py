@@ -1,23 +1,10 @@
 """Starts without room: a pool that no request of the context fits, and one that there is no memory for."""
 
-from pathlib import Path
-
 import pytest
 
-from kvguard import Guard
 from kvguard.slo.objectives import Severity, Slo
-from kvguard.slo.verdict import Outcome, Verdict
-from tests.slo.reports import slo
-
-LOGS = Path("fixtures/logs")
-
-
-def judged(log: str, asked: Slo) -> Verdict:
-    guard = Guard(asked, source=log)
-    guard.feed((LOGS / log).read_bytes())
-    guard.end()
-    return guard.verdict
-
+from kvguard.slo.verdict import Outcome
+from tests.slo.reports import judged, slo
 
 LONGER_THAN_ITS_POOL = "pairs/b18-a-longer-context-shrinks-the-pool/new.log"
 """122,112 tokens for a context of 221,000, ready."""

@@ -1,16 +1,14 @@
 """Every start-up objective against hand-built reports: met, missed, and not known."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from kvguard import Guard
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome
 from kvguard.startup.report import CapacityReport, Derived, FailureKind, Phase, Start, TokenFigure
 from kvguard.units import GIB
-from tests.slo.reports import ENGINE, LOG, deployment, place, refused, report, slo, start, without_capacity
+from tests.slo.reports import ENGINE, LOG, deployment, judged, place, refused, report, slo, start, without_capacity
 
 SILENT = without_capacity(Phase.READY)
 LOADING = without_capacity(Phase.LOADING)
@@ -204,12 +202,9 @@ def test_printed_digits_pass_and_a_lower_exact_value_warns() -> None:
 
 def test_an_exact_value_that_follows_from_the_blocks_is_known_as_well() -> None:
     """V0 prints blocks, and no tokens: 3,686 of 16 are 3.5996 requests of 16,384."""
-    log = "fixtures/logs/story/16k-fp8-cache.log"
-    guard = Guard(slo(min_concurrency=3.6), source=log)
-    guard.feed(Path(log).read_bytes())
-    guard.end()
-    assert guard.verdict.outcome is Outcome.PASS
-    (warning,) = [warning for warning in guard.verdict.warnings if warning.code == "thin-margin"]
+    verdict = judged("story/16k-fp8-cache.log", slo(min_concurrency=3.6))
+    assert verdict.outcome is Outcome.PASS
+    (warning,) = [warning for warning in verdict.warnings if warning.code == "thin-margin"]
     assert "prints as 3.60 requests, which meets the target; the exact value is at most 3.5997" in warning.message
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kvguard import Guard
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome, Verdict
 from kvguard.startup.report import Capacity, Runtime, Start, TokenFigure
-from tests.slo.reports import ENGINE, deployment, place, report, slo, start
+from tests.slo.reports import ENGINE, deployment, judged, place, report, slo, start
 
 RAG = Capacity(
     engine="0",
@@ -167,10 +166,7 @@ TINY_GEMMA = json.loads(Path("fixtures/models/tiny-gemma3.json").read_text())
 
 
 def of_run(name: str, asked_for: Slo) -> Verdict:
-    guard = Guard(asked_for, source=name)
-    guard.feed(Path(f"fixtures/logs/runs/{name}/server.log").read_bytes())
-    guard.end()
-    return guard.verdict
+    return judged(f"runs/{name}/server.log", asked_for)
 
 
 def test_a_hybrid_has_no_higher_end_that_its_exact_count_could_pass() -> None:
