@@ -102,8 +102,9 @@ def attention_spec(layer: Attention, serving: Serving, block_size: int) -> Cache
     """An attention layer's cache at this block size."""
     page = token_bytes(layer, serving) * block_size
     kind = LayerKind.MLA if layer.kind in _LATENT else layer.kind
-    if serving.engine == "v0" and kind is not LayerKind.MLA:
-        kind = LayerKind.FULL  # V0 gives sliding layers blocks for every token
+    windows = serving.engine == "v1" and serving.release >= releases.WINDOWS_IN_V1
+    if not windows and kind is not LayerKind.MLA:
+        kind = LayerKind.FULL  # V0 and the first V1 give sliding layers blocks for every token
     return CacheSpec(
         kind=kind.value,
         block_size=block_size,

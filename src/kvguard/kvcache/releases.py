@@ -42,6 +42,7 @@ V1_BY_DEFAULT = Release(0, 8, 0)
 V1_EXISTS = Release(0, 7, 0)
 DEVICE_IN_SMALL_LETTERS = Release(0, 7, 3)  # executor_base.py: "# cuda blocks"
 V0_GONE = Release(0, 11, 0)
+WINDOWS_IN_V1 = Release(0, 8, 3)  # v1/kv_cache_interface.py: SlidingWindowSpec
 LATENTS_ALIGNED_IN_V0 = Release(0, 7, 2)
 LATENTS_NOT_ALIGNED_IN_V0 = Release(0, 8, 0)
 REMAINDER_BEFORE_THE_LAST = Release(0, 8, 0)
