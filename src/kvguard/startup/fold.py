@@ -9,7 +9,7 @@ from collections import deque
 from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.secrets import redact
-from kvguard.lines.stamps import elapsed
+from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.slotted import replace
 from kvguard.startup import boundaries, failures
 from kvguard.startup.beside import Beside
@@ -284,7 +284,8 @@ class StartupFold:
             return
         if state.began is None or 0 < elapsed(stamp, state.began) < boundaries.LONGEST_START:
             state.began = stamp
-        state.clock_went_back |= state.latest is not None and elapsed(stamp, state.latest) > LONGEST_BUFFER
+        back = 0.0 if state.latest is None else elapsed(stamp, state.latest)
+        state.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
         state.latest = state.heard = stamp
 
     def _ends(self, state: StartState, event: Event) -> bool:
