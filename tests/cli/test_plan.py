@@ -486,11 +486,18 @@ def test_a_config_may_come_from_a_pipe(tmp_path: Path, capsys: Capture) -> None:
     assert status == 0
 
 
-def test_more_sequences_than_tokens_in_a_step_are_said_to_be_refused(capsys: Capture) -> None:
-    few = ("--max-num-batched-tokens", "128")
+def test_more_sequences_than_tokens_in_a_step_are_refused_and_counted_all_the_same(capsys: Capture) -> None:
+    few = ("--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192", "--max-num-batched-tokens", "128")
+    load = ("--prompt-tokens", "1000")
+    status, document = plan(capsys, LLAMA, *few, *load, "--max-num-seqs", "256")
 
-    assert "refuses to start with more" in page(capsys, LLAMA, *few, "--max-num-seqs", "256")[1]
-    assert "refuses to start with more" not in page(capsys, LLAMA, *few)[1]  # its default then is no more either
+    assert (status, document["starts"], document["refusal"]["kind"]) == (1, False, "invalid_config")
+    assert document["refusal"]["printed"].startswith("max_num_batched_tokens (128) must be greater than or equal to")
+    assert document["workload"]["service_concurrency"] == {"low": 32, "high": 32}
+    assert [(one["flag"], one["value"]) for one in document["target"]["levers"]] == [
+        ("--max-num-batched-tokens", "256")
+    ]
+    assert plan(capsys, LLAMA, *few, *load)[0] == 0  # its default then is no more either
 
 
 def test_of_two_targets_the_worse_decides(capsys: Capture) -> None:

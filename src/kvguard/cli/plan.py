@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kvguard.cli import exit_status, plan_flags
 from kvguard.cli.standard_streams import put
@@ -94,21 +94,31 @@ def _levers(
     read: "Callable[[Options], ModelLayers]",
     options: "Options",
 ) -> "tuple[Lever, ...]":
-    """What to change; of a length that the model does not have a shorter one, without which no other change counts."""
+    """What to change; of flags that vLLM refuses whatever the memory first those, without which no change counts."""
     from kvguard.kvcache.changes import suggest
     from kvguard.kvcache.levers import Lever
     from kvguard.kvcache.plan import make_plan
     from kvguard.slotted import replace
     from kvguard.units import Interval
 
-    if not plan.beyond_the_model:
+    serving, longest = plan.layout.serving, plan.layout.model.context.longest
+    if plan.contradiction is not None:
+        name, value, price = "max_num_batched_tokens", serving.max_num_seqs, "a larger activation peak"
+    elif plan.beyond_the_model and longest is not None:
+        name, value, price = "max_model_len", longest, "the model has no more"
+    else:
         return suggest(facts_at(plan), target)
-    longest = plan.layout.model.context.longest
-    own = make_plan(read(options), replace(options, max_model_len=longest), plan.pool, plan.workload)
-    if own.low is None or own.high is None or _outcome(own, target) != "pass":
-        return tuple(lever for lever in suggest(facts_at(own), target) if lever.flag == "--max-model-len")
-    gives = Interval(_reached(own, own.low, target), _reached(own, own.high, target))
-    return (Lever("--max-model-len", str(longest), gives, "the model has no more", True, 0),)
+    flag = f"--{name.replace('_', '-')}"
+    changed: dict[str, Any] = {name: value}
+    mended = make_plan(read(options), replace(options, **changed), plan.pool, plan.workload)
+    if mended.low is None or mended.high is None:
+        return ()
+    if _outcome(mended, target) != "pass":
+        found = tuple(lever for lever in suggest(facts_at(mended), target) if lever.flag == flag)
+        if found:
+            return found
+    gives = Interval(_reached(mended, mended.low, target), _reached(mended, mended.high, target))
+    return (Lever(flag, str(value), gives, price, _outcome(mended, target) == "pass", 0),)
 
 
 def _outcome(plan: "Plan", target: "Target") -> str:

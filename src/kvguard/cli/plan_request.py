@@ -332,12 +332,6 @@ def with_notes(plan: Plan, card: Interval | None, taken: tuple[Assumption, ...])
     A "24GB" card shows 22.05 to 23.6 GiB.
     """
     notes = (*taken, *plan.assumptions)
-    serving, open_ones = plan.layout.serving, {note.option for note in plan.assumptions}
-    both_given = not open_ones & {"max_num_seqs", "max_num_batched_tokens"}
-    if both_given and serving.max_num_seqs > serving.max_num_batched_tokens:
-        # config/scheduler.py; a note only: what such a pool holds may be asked all the same
-        why = f"vLLM refuses to start with more than --max-num-batched-tokens ({serving.max_num_batched_tokens})"
-        notes = (*notes, Assumption("max_num_seqs", serving.max_num_seqs, why))
     if card is not None and card.is_exact and not (card.low % 10**9 and card.low % GIB):
         why = "a card's nominal size; give the total that vLLM or nvidia-smi shows"
         notes = (*notes, Assumption("gpu_memory", int(card.low), why))

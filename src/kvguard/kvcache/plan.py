@@ -16,8 +16,8 @@ from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
 _NO_CEILING = 1 << 24
-BEYOND_THE_MODEL = "invalid_config"
-"""The refusal of a length that the model's config does not have."""
+INVALID_CONFIG = "invalid_config"
+"""The refusal of flags, before any memory is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class Plan:
     @property
     def starts(self) -> bool | None:
         """Whether the server would start; None: the pool's interval straddles the answer."""
+        if self.contradiction is not None:
+            return False
         if self.low is None or self.high is None:
             return True
         if self.low.refusal is None:
@@ -69,9 +71,23 @@ class Plan:
         return False if self.high.refusal is not None else None
 
     @property
+    def contradiction(self) -> Refusal | None:
+        """What vLLM refuses of the flags, whatever the memory: what the pool would hold can be told all the same."""
+        serving = self.layout.serving
+        batch, sequences = serving.max_num_batched_tokens, serving.max_num_seqs
+        if batch >= sequences or {note.option for note in self.assumptions} & {
+            "max_num_batched_tokens",
+            "max_num_seqs",
+        }:
+            return None
+        # config/scheduler.py; a default is no more than the other flag
+        printed = f"max_num_batched_tokens ({batch}) must be greater than or equal to max_num_seqs ({sequences})."
+        return Refusal(INVALID_CONFIG, None, None, None, None, printed)
+
+    @property
     def beyond_the_model(self) -> bool:
         """Whether vLLM refuses the length before it looks at any memory: it is more than the model's own."""
-        return self.low is not None and self.low.refusal is not None and self.low.refusal.kind == BEYOND_THE_MODEL
+        return self.low is not None and self.low.refusal is not None and self.low.refusal.kind == INVALID_CONFIG
 
 
 def make_plan(
@@ -122,7 +138,7 @@ def _refusal(layout: Layout, available: Sequence[int], override: int | None) -> 
     asked, derived = layout.serving.max_model_len, layout.model.context.longest
     if asked is not None and derived is not None and asked > derived:
         printed = f"User-specified max_model_len ({asked}) is greater than the derived max_model_len"
-        return Refusal(BEYOND_THE_MODEL, None, None, None, derived, printed)
+        return Refusal(INVALID_CONFIG, None, None, None, derived, printed)
     return check_fit(layout, available, override)
 
 

@@ -8,7 +8,7 @@ from kvguard.kvcache.fit import Refusal
 from kvguard.kvcache.groups import Bucket
 from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Answer, Lever, worst
-from kvguard.kvcache.plan import BEYOND_THE_MODEL, End, Plan
+from kvguard.kvcache.plan import INVALID_CONFIG, End, Plan
 from kvguard.kvcache.pool import blocks_per_request
 from kvguard.kvcache.requests import startup_blocks
 from kvguard.kvcache.workload import request_blocks
@@ -113,7 +113,7 @@ def _capacity(plan: Plan) -> Json | None:
     if plan.low is None or plan.high is None:
         return None
     length, engines = plan.layout.serving.max_model_len, plan.layout.serving.dp
-    refused_for_memory = plan.high.refusal is not None and plan.high.refusal.kind != BEYOND_THE_MODEL
+    refused_for_memory = plan.high.refusal is not None and plan.high.refusal.kind != INVALID_CONFIG
     silent = refused_for_memory and plan.layout.serving.engine == "v1"
     return {
         "gpu_blocks": _ends(plan, lambda end: end.pool.blocks),
@@ -136,6 +136,7 @@ def _times(value: float | None, engines: int) -> float | None:
 def _refusal(plan: Plan) -> Json | None:
     """The refusal at both ends; where one end starts, the other's."""
     ends = [end.refusal for end in (plan.low, plan.high) if end is not None and end.refusal is not None]
+    ends = ends if plan.contradiction is None else [plan.contradiction]
     if not ends:
         return None
     fields = ("needed_bytes", "available_bytes", "kv_cache_tokens", "estimated_max_model_len")

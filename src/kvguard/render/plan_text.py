@@ -136,7 +136,7 @@ def _capacity(plan: Plan, low: End, high: End, page: Terminal) -> list[str]:
     if low.largest_max_model_len is not None:
         figure = _span(low, high, lambda end: end.largest_max_model_len or 0)
         rows.append(("longest context", figure, "max_model_len with which it would start"))
-    refusal = low.refusal
+    refusal = plan.contradiction or low.refusal
     lines = columns([[Cell(a), Cell(b, Tone.STRONG, right=True), Cell(c, Tone.QUIET)] for a, b, c in rows], page, "  ")
     stage = f", stage {low.limiting_stage} being the limit" if serving.pp > 1 else ""
     return [f"One engine holds{stage}:", *lines, *(_refusal(refusal, page) if refusal is not None else ())]
