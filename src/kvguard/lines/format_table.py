@@ -39,6 +39,8 @@ class FormatTable:
     def __init__(self, rows: Sequence[LineFormat]) -> None:
         self.rows = tuple(rows)
         self._by_literal = [(row.literal, row) for row in self.rows]
+        self._asked: str | None = None
+        self._known: list[LineFormat] = []
 
     @functools.cached_property
     def told_while_serving(self) -> tuple[bytes, ...]:
@@ -59,7 +61,10 @@ class FormatTable:
 
     def known(self, text: str) -> list[LineFormat]:
         """The rows whose literal the text holds, and whose messages can begin like it."""
-        return [row for literal, row in self._by_literal if literal in text and may_open(row.pattern, text)]
+        if text != self._asked:  # a line that no row tells is asked for again by what it could become
+            known = [row for literal, row in self._by_literal if literal in text and may_open(row.pattern, text)]
+            self._asked, self._known = text, known
+        return self._known
 
     def tell(self, candidates: Iterable[str], origin: Origin) -> list[Event] | None:
         """What the first candidate that a row describes tells (a decoy: nothing), or `None` if none does."""

@@ -1,7 +1,6 @@
 """Reads what people write for kvguard: SLO files, and the model configs and baselines that they name."""
 
 import os
-import select
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +48,8 @@ def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
 
 def _await_writer(descriptor: int, path: Path) -> None:
     """Wait for what a shell puts in a file's place, `<(…)`; a named pipe into which nobody writes must hang nobody."""
+    import select  # only here
+
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     if not waiting.poll(1000 * PATIENCE_S):
