@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterable
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
@@ -161,24 +160,26 @@ def test_promtool_finds_nothing(name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_every_row_is_seen_in_some_run() -> None:
-    seen = {row.exposed for row in METRIC_ROWS} - names(
-        Driven(slo(min_concurrency=2.5)).read(path.read_bytes()) for path in (FIXTURES / "logs").rglob("*.log")
-    )
-
-    # what needs a workload, a baseline, an SLO file or a file that is followed
-    assert seen == {
-        "kvguard_log_unread_bytes",
-        "kvguard_workload_concurrency",
-        "kvguard_baseline_ratio",
-        "kvguard_slo_reload_successful",
-        "kvguard_slo_reload_success_timestamp_seconds",
-        "kvguard_slo_reload_failures_total",
-    }
+NEEDS_MORE_THAN_A_LOG = {
+    "kvguard_log_unread_bytes",
+    "kvguard_workload_concurrency",
+    "kvguard_baseline_ratio",
+    "kvguard_slo_reload_successful",
+    "kvguard_slo_reload_success_timestamp_seconds",
+    "kvguard_slo_reload_failures_total",
+}
+"""A file that is followed, a workload, a baseline, an SLO file."""
 
 
-def names(drivens: Iterable[Driven]) -> set[str]:
-    return {f"kvguard_{name}" for driven in drivens for name, _ in samples(driven)}
+def test_every_row_is_seen_in_some_log() -> None:
+    unseen = {row.exposed for row in METRIC_ROWS}
+    for path in sorted((FIXTURES / "logs").rglob("*.log"), key=lambda path: (RUNS not in path.parents, path)):
+        if unseen == NEEDS_MORE_THAN_A_LOG:
+            break
+        driven = Driven(slo(min_concurrency=2.5)).read(path.read_bytes())
+        unseen -= {f"kvguard_{name}" for name, _ in samples(driven)}
+
+    assert unseen == NEEDS_MORE_THAN_A_LOG
 
 
 def test_the_page_of_the_metrics_is_the_table(golden: Golden) -> None:
