@@ -70,3 +70,10 @@ def test_text_that_is_no_dict_gives_nothing():
     assert dict(dictionary("{")) == {}
     assert dict(dictionary("{1, 2}")) == {}
     assert dict(dictionary("'\\d' + {")) == {}
+
+
+def test_a_page_that_wraps_a_dictionary_may_take_the_blank_before_a_value():
+    """`'num_gpu_blocks_override':` at the end of a line, `100}` on the next."""
+    text = "{'model': 'm', 'load_format':'dummy', 'num_gpu_blocks_override':  100}"
+
+    assert dict(dictionary(text)) == {"model": "m", "load_format": "dummy", "num_gpu_blocks_override": 100}

@@ -79,7 +79,8 @@ a bound because a line of `a=a=a=…` would be read anew from each."""
 _STEPS = rf"{_QUOTED}|{_UNENDED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])"
 """A text to step over, a bracket to count."""
 _PAIR = rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_STEPS}"
-_ITEM = rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]: (?P<value>{_VALUE})|{_STEPS}"
+_ITEM = rf"['\"](?P<key>[a-z_][a-z_0-9]*+)['\"]:\s{{0,2}}(?P<value>{_VALUE})|{_STEPS}"
+"""A page that wraps the line may take the blank."""
 
 
 def pairs(text: str) -> Mapping[str, object]:
