@@ -15,6 +15,8 @@ from tests.lines.corpus import LINES, samples
 
 OF_THE_HOST = ("fail-killed-by-systemd",)
 """Rows that no process of vLLM prints."""
+BEHIND_PREFIX = ":57] "
+"""What a logger's prefix ends with."""
 BETWEEN = "INFO 12-08 10:15:00 [topk_topp_sampler.py:59] Using FlashInfer for top-p & top-k sampling."
 """A record that tells nothing: no wording is completed by the one behind it."""
 
@@ -79,7 +81,7 @@ def wordings() -> tuple[Wording, ...]:
             continue
         outer = envelope(clean(sample.line))
         head = strip(outer.message, outer)
-        prefix = f"{head.level or 'INFO'} 12-08 10:15:03 [{head.file or 'core.py'}:57] "
+        prefix = f"{head.level or 'INFO'} 12-08 10:15:03 [{head.file or 'core.py'}{BEHIND_PREFIX}"
         line = (prefix if head.trust is Trust.RECORD else "") + head.message.strip()
         found.setdefault(sample.row, []).append((line, told))
     return tuple(Wording(row, tuple(messages)) for row, messages in found.items())
@@ -98,7 +100,7 @@ def printed(turn: int, cut: bool = False) -> Iterator[tuple[str, Speaker, str, l
     for wording in wordings():
         line, told = wording.samples[turn % len(wording.samples)]
         for speaker in shapes[(zlib.crc32(wording.row.encode()) + turn) % len(shapes)]:
-            if not cut or "] " in line[:80]:
+            if not cut or BEHIND_PREFIX in line:
                 yield wording.row, speaker, line, told
 
 

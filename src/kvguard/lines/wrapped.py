@@ -121,8 +121,9 @@ class OpenMessage:
             return False
         lost_blank = rest.spaced or self.width.room > 0
         glues = (" ",) if not self.width.at_edge else (" ", "") if lost_blank else ("", " ")
-        pairs = itertools.product(self.readings, rest.candidates, glues)
-        joined = [f"{text}{glue}{more}".lstrip() for text, more, glue in pairs]
+        # of each reading the likeliest first: as many as are kept must not all be of one
+        triples = itertools.product(rest.candidates, glues, self.readings)
+        joined = [f"{text}{glue}{more}".lstrip() for more, glue, text in triples]
         told = self._told(joined, table)
         if told is not None and fullness(told.events) < fullness(self.events or ()):
             told = None  # a row that lets anything follow would take in what is none of the message
