@@ -11,7 +11,8 @@ import yaml
 from helm.generate import generated
 
 from kvguard.slo.file import read_settings
-from kvguard.slo.keys import KEYS
+from kvguard.slo.keys import BY_NAME, KEYS
+from kvguard.slo.settings import EMPTY
 from tests.helm.conftest import CHART, CI_VALUES, HELMS, ROOT, run
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -31,6 +32,14 @@ WRONG_SLO_VALUES: dict[str, list[Any]] = {
     "on_unknown": ["deny"],
     "text": ["", 1],
     "": ["", 8],
+}
+# what asks for nothing, as a text
+AS_TEXTS: dict[str, dict[float, list[str]]] = {
+    "requests": {0: ["0", "0.0", "0x"]},
+    "tokens": {0: ["0", "0,000"]},
+    "engines": {0: ["0"]},
+    "bytes": {0: ["0GiB", "0.0 MB"]},
+    "ratio": {1: ["100%", "100.0 %", "1", "1.0"]},
 }
 WRONG_VALUES = [
     ("mode", "sidecar"),
@@ -96,6 +105,9 @@ def wrong_slo_values() -> Iterator[tuple[str, Any]]:
     for key in KEYS:
         for value in WRONG_SLO_VALUES[key.unit]:
             yield f"slo.{key.section}.{key.name}", value
+    for name, value in EMPTY.items():
+        for written in (value, *AS_TEXTS[BY_NAME[name].unit][value]):
+            yield f"slo.{BY_NAME[name].section}.{name}", written
     yield "slo.version", 2
     yield "slo.warnings.engines-missing", "error"
     yield "slo.severity.min_concurrency", "critical"

@@ -112,7 +112,7 @@ def test_the_schema_knows_every_key_and_takes_every_valid_file() -> None:
     assert list(validator.iter_errors({"objectives": {"min_concurency": 1}}))
     for name, value in EMPTY.items():
         section = BY_NAME[name].section
-        assert value == 1 or list(validator.iter_errors({section: {name: 0}})), name
+        assert list(validator.iter_errors({section: {name: value}})), name
     assert list(validator.iter_errors({"runtime": {"max_preemptions": 0}})) == []
 
 

@@ -40,18 +40,19 @@ _SCHEMAS: Mapping[str, dict[str, Any]] = {
     "severity": {"enum": [severity.value for severity in Severity]},
     "version": {"const": 1},
 }
+_ENDS: Mapping[float, str] = {0: "minimum", 1: "maximum"}
 
 
 def _value(unit: str, name: str = "") -> Any:
-    schema = _above_zero(_SCHEMAS[unit]) if EMPTY.get(name) == 0 else _SCHEMAS[unit]
+    schema = _without(_ENDS[EMPTY[name]], _SCHEMAS[unit]) if name in EMPTY else _SCHEMAS[unit]
     return Annotated[object, BeforeValidator(partial(read_value, unit)), WithJsonSchema(schema)]
 
 
-def _above_zero(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a key of which 0 asks for nothing."""
+def _without(end: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a key of which that end asks for nothing."""
     if "anyOf" in schema:
-        return {"anyOf": [_above_zero(one) for one in schema["anyOf"]]}
-    return {"exclusiveMinimum" if name == "minimum" else name: value for name, value in schema.items()}
+        return {"anyOf": [_without(end, one) for one in schema["anyOf"]]}
+    return {f"exclusive{name.title()}" if name == end else name: value for name, value in schema.items()}
 
 
 def _section(title: str, units: Mapping[str, str], help_of: Mapping[str, str]) -> type[BaseModel]:
