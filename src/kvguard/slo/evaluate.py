@@ -161,29 +161,21 @@ def _with_levers(check: CheckResult, context: _Context) -> CheckResult:
 def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> tuple[Lever, ...]:
     """Of the failed start, else of the first missed objective that has any, else of a request that can never run."""
     start = context.report.start
-    if start is not None and start.phase is Phase.FAILED:
-        from kvguard.slo.levers import levers_of_failure
-
-        return levers_of_failure(start, context.slo)
     failing = {warning.code for warning in warnings if warning.severity is Severity.FAIL}
-    if start is not None and "no-kv-cache-memory" in failing:
-        from kvguard.slo.levers import levers_of_no_room
-
-        return levers_of_no_room(start)
     found = next((check.levers for check in checks if check.levers and check.severity is Severity.FAIL), ())
-    if not found and "request-exceeds-pool" in failing and start is not None and context.pools is not None:
-        from kvguard.slo.levers import levers_of_workload
-
-        found = levers_of_workload(1.0, start, context.slo, context.pools)
-    if not found and "context-exceeds-pool" in failing and start is not None:
-        from kvguard.slo.levers import levers_of_context
-
-        return levers_of_context(start, context.slo)
-    if not found:
+    if start is None or not (start.phase is Phase.FAILED or failing or found):
         return ()
-    from kvguard.slo.levers import shortlist
+    from kvguard.slo import levers  # the arithmetic, as above
 
-    return shortlist(found)
+    if start.phase is Phase.FAILED:
+        return levers.levers_of_failure(start, context.slo)
+    if "no-kv-cache-memory" in failing:
+        return levers.levers_of_no_room(start)
+    if not found and "request-exceeds-pool" in failing and context.pools is not None:
+        found = levers.levers_of_workload(1.0, start, context.slo, context.pools)
+    if not found and "context-exceeds-pool" in failing:
+        return levers.levers_of_context(start, context.slo)
+    return levers.shortlist(found)
 
 
 def _observe(objective: Objective, context: _Context) -> Observation:
@@ -200,11 +192,9 @@ def _observe(objective: Objective, context: _Context) -> Observation:
         observation = _of_regression(key, context.difference)
     else:
         observation = observe_startup(key, start, objective.target)
-    return (
-        observation
-        if gap is None
-        else replace(observation, missing=gap, value=None, interval=None, place=None, settles=None)
-    )
+    if gap is None:
+        return observation
+    return replace(observation, missing=gap, value=None, interval=None, place=None, settles=None)
 
 
 def _of_regression(key: str, found: "Difference | None") -> Observation:
