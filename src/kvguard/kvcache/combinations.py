@@ -18,10 +18,10 @@ def check_combination(serving: Serving, model: ModelLayers) -> None:
 
 
 def _cross_attention(serving: Serving, model: ModelLayers) -> None:
-    if model.encoder_tokens is None or (serving.engine == "v1" and serving.release >= releases.DCP_EXISTS):
+    if model.encoder_tokens is None or (serving.engine == "v1" and serving.release >= releases.CROSS_ATTENTION_IN_V1):
         return
     raise ConfigError(
-        f"{model.architecture}: cross-attention is planned from vLLM {releases.DCP_EXISTS} on (V1); "
+        f"{model.architecture}: cross-attention is planned from vLLM {releases.CROSS_ATTENTION_IN_V1} on (V1); "
         "older engines keep its blocks apart"
     )
 

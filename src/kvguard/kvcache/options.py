@@ -247,10 +247,8 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
         chunk = 2048 if release >= Release(0, 6, 5) else 512
         batched = chunk if length > _LONG_IN_V0 and not latent else max(length, 2048)
         return (batched, "the default of the V0 engine"), (256, "the default of the V0 engine")
-    large, on_large = (
-        total is not None and total >= 70 * GIB,
-        "the default of `vllm serve` on a card of 70 GiB and more",
-    )
+    large = total is not None and total >= 70 * GIB
+    on_large = "the default of `vllm serve` on a card of 70 GiB and more"
     seqs: _Default = (1024, on_large) if large else (256, "the default of `vllm serve`; 1024 from 70 GiB")
     if release < Release(0, 8, 4):
         seqs = (1024, "the default of the first releases of V1")

@@ -57,6 +57,7 @@ STATES_HAVE_DTYPES = Release(0, 10, 1)
 CHUNKED_LAYERS_KEPT_IN_FULL = Release(0, 10, 1)  # VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE defaults to 0 …
 CHUNKED_LAYERS_FREED = Release(0, 14, 0)  # … and to 1 from here
 DCP_EXISTS = Release(0, 10, 2)
+CROSS_ATTENTION_IN_V1 = Release(0, 10, 2)
 MIXED_PAGES_IN_ONE_GROUP = Release(0, 11, 0)  # UniformTypeKVCacheSpecs
 GROUPS_FORMED_GLOBALLY = Release(0, 11, 0)  # before, each pipeline stage formed its own
 STATES_BY_BLOCK = Release(0, 11, 1)  # MambaSpec.max_memory_usage_bytes: ceil(L / mamba block), no speculative states
