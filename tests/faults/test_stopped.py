@@ -2,16 +2,15 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.faults.programs import ENVIRON, command, start_of_vllm
+from tests.live_prometheus import free_port
 from tests.serve.driven import LOADING, READY
 from tests.serve.process import Served, served
 
@@ -90,8 +89,7 @@ def test_a_sidecar_whose_log_nobody_takes_serves_all_the_same(tmp_path: Path) ->
     """A runtime that is stuck leaves the pipe full: no probe waits for it, and the log is read on."""
     log = tmp_path / "vllm.log"
     log.write_bytes(LOADING)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with suppress(BlockingIOError):
@@ -102,10 +100,10 @@ def test_a_sidecar_whose_log_nobody_takes_serves_all_the_same(tmp_path: Path) ->
     process = subprocess.Popen(words, stderr=writer, env=ENVIRON)
     try:
         running = Served(process, port)  # type: ignore[arg-type]  # whose log nobody reads
-        assert next(answered(running, "/readyz", 503)) == "unknown"
+        assert answered(running, "/readyz", 503) == "unknown"
         with log.open("ab") as file:
             file.write(READY[len(LOADING) :])
-        assert next(answered(running, "/readyz", 200)) == "pass"
+        assert answered(running, "/readyz", 200) == "pass"
         process.terminate()
         assert process.wait(timeout=10) == 0
     finally:
@@ -115,12 +113,13 @@ def test_a_sidecar_whose_log_nobody_takes_serves_all_the_same(tmp_path: Path) ->
         os.close(writer)
 
 
-def answered(running: Served, path: str, status: int) -> Iterator[str]:
+def answered(running: Served, path: str, status: int) -> str:
     """The verdict beside that answer, once it is given."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with suppress(ConnectionRefusedError):
             answer = running.get(path)
             if answer.status == status:
-                yield answer.headers["X-Kvguard-Verdict"]
+                return answer.headers["X-Kvguard-Verdict"]
         time.sleep(0.02)
+    raise AssertionError(f"{path} has not answered {status}")
