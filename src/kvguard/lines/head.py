@@ -217,8 +217,8 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
         changes["file"] = groups["file"].rpartition("/")[2]
     if "partial" in groups:
         changes.update(framed=True, partial=groups["partial"] == "P", part=rest)
-    outermost = {name: groups[name] for name in ("container", "stage") if name in groups}
-    changes.update({name: text for name, text in outermost.items() if getattr(head, name) is None})
+    outermost = (name for name in ("container", "stage") if name in groups and getattr(head, name) is None)
+    changes.update({name: groups[name] for name in outermost})
     if prefix.name == "box":
         changes["message"] = _without_right_border(rest, _OF_BOXES)
     if match[0].startswith("`"):

@@ -210,7 +210,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _logger(
         "python-process",
         (*_LOWER, *_DIGITS, "_"),
-        tuple(_LEVELS.split("|")),
+        _LEVEL_WORDS,
         rf"(\d++ )?+(?P<file>[a-z_][\w.]*+)(?(1)| \d++) {LEVEL} ++(?:\[[^\]\s]++\] )?",
         Trust.RECORD,
         "Xinference, KServe: name, process and level after the timestamp",

@@ -190,9 +190,9 @@ class RecordReader:
             if own_record or answers:
                 yield from self._close()  # what was printed before is told before
                 yield ProcessSpoke(format="process", origin=origin, answers=answers)
-        elif self.asks_who_serves and own_record and (not self.serving or shows_server(head)):
+        elif self.asks_who_serves and own_record and ((of_server := shows_server(head)) or not self.serving):
             yield from self._close()
-            yield ProcessSpoke(format="process", origin=origin, of_server=shows_server(head))
+            yield ProcessSpoke(format="process", origin=origin, of_server=of_server)
         if self._user_text:
             yield from self._close()
             return

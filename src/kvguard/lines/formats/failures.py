@@ -259,9 +259,9 @@ FREE_MEMORY: tuple[LineFormat, ...] = (
 )
 
 INVALID = r"(?:Value error, )?"
+"""What pydantic puts before a validator's own words."""
 KNOWN_REFUSAL = r"User-specified max_model_len |max_num_batched_tokens \(|World size \("
 """How those of a configuration begin that have rows of their own."""
-"""What pydantic puts before a validator's own words."""
 CONFIGURATION: tuple[LineFormat, ...] = (
     failure(
         "fail-context-over-model",
