@@ -81,7 +81,7 @@ class Guard:
         self._parser.boundary()
         for container, fold in self._folds.items():
             fold.boundary(certain)
-            self._parser.follow(container, fold.serving, fold.doubtful, fold.asks_who_serves)
+            self._follow(container, fold)
         self._changed(now)
 
     def tick(self, now: float) -> None:
@@ -122,9 +122,12 @@ class Guard:
             container = event.origin.container
             fold = self._fold(self._folds, container)
             fold.apply(event, now)
-            # lines are parsed one by one as the events are asked for: the parser knows at once that users can write
-            self._parser.follow(container, fold.serving, fold.doubtful, fold.asks_who_serves)
+            self._follow(container, fold)
         self._changed(now)
+
+    def _follow(self, container: str | None, fold: StartupFold) -> None:
+        """Lines are parsed one by one as the events are asked for: the parser knows at once that users can write."""
+        self._parser.follow(container, fold.serving, fold.doubtful, fold.asks_who_serves)
 
     def _told(self) -> list[StartupFold]:
         """The folds that a vLLM speaks in (else the first), with what the parser still holds back told to copies."""
