@@ -35,8 +35,8 @@ class Doubt:
             doubt = doubt.earlier
         return doubt
 
-    def without_oldest(self) -> "Doubt":
-        """The same, so that a log of many restarts is kept in bounded memory."""
+    def bounded(self) -> "Doubt":
+        """The same, without the earlier ones where they are too many: a log of many restarts needs no more memory."""
         depth, doubt = 1, self
         while doubt.earlier is not None:
             depth, doubt = depth + 1, doubt.earlier

@@ -204,7 +204,7 @@ class StartupFold:
         if in_doubt and old is not None:
             known = self._doubt
             if known is None or not known.is_contested(old):  # of two forged starts neither vouches for the other
-                earlier = None if known is None else known.without_oldest()
+                earlier = None if known is None else known.bounded()
                 self._doubt = Doubt(old, self._starts, tuple(self._history), earlier)
         elif old is None or old.phase is Phase.READY:
             self._doubt = None  # a start that never got ready settles no doubt: two forged ones are no better than one
