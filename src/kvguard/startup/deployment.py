@@ -1,6 +1,6 @@
 """Several logs of one deployment, one a node: their newest starts as one report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -84,8 +84,8 @@ def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
     if len({start.model for start, _ in starts}) <= 1 and not differing:
         return join(reports)
     start, weakest = min(starts, key=lambda of: (of[0].phase is not Phase.FAILED, *weakness(of[0].capacity.weakest)))
-    named = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in differing.items())
-    text = f"{len(starts)} servers write this log, and the weakest is judged: they differ in {named or 'model'}"
+    named = _named(differing) or "model"
+    text = f"{len(starts)} servers write this log, and the weakest is judged: they differ in {named}"
     warnings = (StartWarning("nodes-differ", text), *start.warnings)
     return replace(weakest, start=replace(start, warnings=warnings), counts=_counts(reports))
 
@@ -137,6 +137,10 @@ def _differing(starts: Sequence[Start]) -> dict[str, tuple[object, ...]]:
     return {name: found for name, found in known.items() if len(found) > 1}
 
 
+def _named(differing: Mapping[str, tuple[object, ...]]) -> str:
+    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in differing.items())
+
+
 def _first(name: str, starts: Sequence[Start]) -> object:
     return next((value for start in starts if (value := getattr(start, name)) is not None), None)
 
@@ -182,8 +186,7 @@ def _with_cautions(start: Start, reports: Sequence[CapacityReport]) -> Start:
     """What the nodes together raise: logs of several deployments, and logs of none."""
     found = _silent(reports)
     if start.differing:
-        named = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in start.differing.items())
-        text = f"the logs are not of one deployment: they differ in {named}"
+        text = f"the logs are not of one deployment: they differ in {_named(start.differing)}"
         found = (StartWarning("nodes-differ", text), *found)
     return replace(start, warnings=(*found, *start.warnings))
 
