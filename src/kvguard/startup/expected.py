@@ -20,7 +20,7 @@ def engines_expected(state: StartState) -> int:
         return scaled.value
     declared = _declared(state)
     seen = len(state.engines)
-    highest = max(state.highest_engine, *state.engines) + 1 if state.engines else state.highest_engine + 1
+    highest = max((state.highest_engine, *state.engines)) + 1
     if declared is not None:
         return max(declared, seen)
     return max(state.count("banner_data_parallel_size") or 1, highest, seen, 1)
@@ -67,12 +67,13 @@ def _missing(state: StartState) -> Iterator[str]:
             if not (spoken_for or _is_counted(state)):
                 yield f"engine {index}"
         elif state.ready_line is None and _awaits_concurrency(state, engine):
-            yield "the concurrency of the last KV cache size" + (
-                "" if len(state.engines) == 1 else f" of engine {index}"
-            )
+            yield f"the concurrency of the last KV cache size{_of_which(state, index)}"
         elif engine.tokens and engine.token_lines * swallowed < ranks:
-            name = "" if len(state.engines) == 1 else f" of engine {index}"
-            yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{name}"
+            yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{_of_which(state, index)}"
+
+
+def _of_which(state: StartState, index: int) -> str:
+    return "" if len(state.engines) == 1 else f" of engine {index}"
 
 
 def _awaits_concurrency(state: StartState, engine: EngineState) -> bool:

@@ -229,10 +229,8 @@ def _token_figure(state: StartState, engine: EngineState) -> TokenFigure | None:
 def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCapacity:
     reported = [engine for engine in engines if _has_capacity(engine)]
     expected = engines_expected(state)
-    one_length = (
-        len({engine.max_model_len for engine in reported}) == 1
-    )  # requests of several lengths add up to nothing
-    whole = one_length and len(reported) == expected and is_complete(state)
+    lengths = {engine.max_model_len for engine in reported}  # requests of several add up to nothing
+    whole = len(lengths) == 1 and len(reported) == expected and is_complete(state)
     tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens is not None]
     concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency is not None]
     return DeploymentCapacity(
