@@ -6,7 +6,7 @@ start's, told apart by the pids in their tags; releases that print none cannot b
 
 from kvguard.events import ArgumentsGiven, EngineConfigured, Event, Role, ServerAnnounced
 from kvguard.startup.boundaries import announcement_kind
-from kvguard.startup.report import ENDED, Phase
+from kvguard.startup.report import SETTLED
 from kvguard.startup.state import StartState
 
 MAX_ASIDE = 8
@@ -30,7 +30,7 @@ class Beside:
     def set_aside(self, old: StartState, event: Event) -> None:
         """Another start begins with this event: the old one may go on, if both servers name their processes."""
         another = event.origin.pid is not None and event.origin.pid not in old.pids
-        if another and not old.server_unnamed and old.phase not in (Phase.READY, *ENDED):
+        if another and not old.server_unnamed and old.phase not in SETTLED:
             self._aside = [*self._aside, old][-MAX_ASIDE:]
 
     def forget(self) -> None:

@@ -8,7 +8,7 @@ from kvguard.lines.long_records import SEVERE
 from kvguard.lines.stamps import elapsed
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
-from kvguard.startup.report import ENDED, Phase
+from kvguard.startup.report import ENDED, SETTLED, Phase
 from kvguard.startup.state import StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
@@ -118,7 +118,7 @@ def _announces_behind(state: StartState, event: Event) -> bool:
 
 def _has_come_far(state: StartState) -> bool:
     """Whether nothing of the start need announce itself any more."""
-    return state.reported or state.phase in (Phase.READY, *ENDED)
+    return state.reported or state.phase in SETTLED
 
 
 def _announces_another(state: StartState, event: Event) -> bool:
@@ -150,7 +150,7 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
     """An engine that has reported, failed or ended is configured again by another process, or by the same pid anew."""
     if not _is_new(state, event.origin):
         configured = any(event.origin.pid in engine.pids for engine in state.engines.values())
-        return configured and state.phase in (Phase.READY, *ENDED)
+        return configured and state.phase in SETTLED
     if state.phase in ENDED:
         return True
     if event.origin.engine is None and event.origin.pid is not None:
@@ -194,7 +194,7 @@ def may_open_run(state: StartState, event: Event) -> bool:
 
     What a run tells first is alike in any other: that it was another one shows when its capacity comes.
     """
-    if state.shows_beginning or not state.reported or state.phase in (Phase.READY, *ENDED):
+    if state.shows_beginning or not state.reported or state.phase in SETTLED:
         return False
     if state.next_run:
         return True

@@ -21,8 +21,8 @@ from kvguard.startup.echo import Echo, is_repeated, mark_of, remember
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
-    ENDED,
     MAX_HISTORY,
+    SETTLED,
     CapacityReport,
     LogCounts,
     Phase,
@@ -147,7 +147,7 @@ class StartupFold:
             return
         may_begin, self._may_begin = self._may_begin, False
         state = self._state
-        if state is not None and state.phase not in (Phase.READY, *ENDED) and is_repeated(state, event):
+        if state is not None and state.phase not in SETTLED and is_repeated(state, event):
             return
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
         if self._echo is not None and not self._echo.is_heard_in(event):

@@ -25,7 +25,8 @@ class Phase(StrEnum):
 
 ENDED = (Phase.FAILED, Phase.STOPPED)
 """The phases that no process of the start outlives."""
-
+SETTLED = (Phase.READY, *ENDED)
+"""The phases of a start that is no longer under way."""
 
 MAX_HISTORY = 20
 """Starts that a report names one by one, the newest."""
@@ -240,7 +241,7 @@ class Start:
     layers: str | None = None
     """`hybrid` where a line proves more than one kind of layer; `None` where nothing does."""
     kv_cache_basis: str | None = None
-    """`profiled`, or `declared` where an option fixed the cache and nothing was measured."""
+    """`profiled`, or `declared` where an option or the platform's default fixed the cache and nothing was measured."""
     capacity: DeploymentCapacity = DeploymentCapacity()
     engines: tuple[Capacity, ...] = ()
     memory: Memory = Memory()
@@ -255,7 +256,7 @@ class Start:
     began: float | None = None
     """Stamp of the first line, in seconds as `Origin.stamp`."""
     latest: float | None = None
-    """Stamp of the newest line that told something."""
+    """Stamp of the newest line that told something, or of any record while the start is under way."""
     began_clock: float | None = None
     """When the first line came, in seconds of the caller's clock; `None` where the caller has none."""
     latest_clock: float | None = None
@@ -321,5 +322,5 @@ class CapacityReport:
     @property
     def ended_early(self) -> bool:
         """Whether that process was seen to end before its server was ready, and nothing in the log says why."""
-        settled = self.start is not None and self.start.phase in (Phase.READY, *ENDED)
+        settled = self.start is not None and self.start.phase in SETTLED
         return self.exit_status is not None and not settled

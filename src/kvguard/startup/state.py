@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from kvguard.events import Event, Origin, Printed, StatsLogged
 from kvguard.slotted import dataclass, field
-from kvguard.startup.report import ENDED, FailureKind, Phase
+from kvguard.startup.report import SETTLED, FailureKind, Phase
 
 MAX_FIGURES = 2**16
 """Events of one start that are kept: 320 ranks print a dozen each."""
@@ -217,7 +217,7 @@ class StartState:
         """A record that need tell nothing: time has passed while it starts, and an API server may have shown itself."""
         if origin.pid is None or not self.pids or origin.pid in self.pids or of_server:
             self.api_server |= of_server
-            if self.phase not in (Phase.READY, *ENDED):
+            if self.phase not in SETTLED:
                 self.heard = self.stamp_of(origin) or self.heard
 
     def mark_ready(self, line: int, now: float | None) -> None:
