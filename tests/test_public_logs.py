@@ -1,4 +1,4 @@
-"""Excerpts of public logs (issues, notes, pages) against what a reader sees in them: every fact, and no other."""
+"""Settings of our own after logs seen in public, against what a reader sees in them: every fact, and no other."""
 
 import json
 from collections.abc import Callable
@@ -22,11 +22,11 @@ PASTES: dict[str, Callable[[str], str]] = {
     "indented": lambda line: f"    {line}",
     "from Windows": lambda line: f"{line}\r",
 }
-"""What a paste may do to every line of an excerpt."""
+"""What a paste may do to every line of a log."""
 
 
 def reported(name: str, pasted: Callable[[str], str] = str) -> dict[str, Any]:
-    """The whole report of an excerpt, without places and what is unknown; sizes in GiB, as vLLM prints them."""
+    """The whole report of a log, without places and what is unknown; sizes in GiB, as vLLM prints them."""
     text = (PUBLIC / f"{name}.log").read_text(encoding="utf-8")
     guard = Guard(source=name)
     guard.feed("\n".join(map(pasted, text.split("\n"))).encode())
