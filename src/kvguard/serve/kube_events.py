@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from kvguard.errors import SourceError
 from kvguard.render.log_text import shown
 from kvguard.serve.evidence import Complain
 from kvguard.serve.moments import iso_micro
@@ -86,16 +87,15 @@ class KubeEvents:
             event = self._waiting.get()
             try:
                 self._post(event)
-            except (httpx.LocalProtocolError, ValueError):  # its words would repeat the token
-                self._complain(f"{self._cluster.token_file} holds no token that can be sent")
-            except (httpx.HTTPError, OSError) as error:
+            except SourceError as error:
+                self._complain(str(error))
+            except (httpx.HTTPError, OSError, ValueError) as error:
                 self._complain(f"the event could not be posted: {shown(str(error) or type(error).__name__)}")
 
     def _post(self, event: Mapping[str, Any]) -> None:
-        token = self._cluster.token_file.read_text(encoding="utf-8").strip()
         path = f"/apis/events.k8s.io/v1/namespaces/{self._pod.namespace}/events"
         verify = str(self._cluster.ca_file) if self._cluster.url.startswith("https") else False
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = self._cluster.authorization()
         with (
             httpx.Client(base_url=self._cluster.url, verify=verify, timeout=TIMEOUT_S, trust_env=False) as client,
             client.stream("POST", path, json=event, headers=headers) as response,  # its body can be without end

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from kvguard.errors import ConfigError
+from kvguard.errors import ConfigError, SourceError
 from kvguard.slotted import dataclass
 
 PREFIX = "pod:"
@@ -51,6 +51,18 @@ class Cluster:
             raise ConfigError(f"{account}/token is missing: mount the service account's token into this container")
         host = f"[{host}]" if ":" in host else host
         return cls(f"https://{host}:{port}", account / "token", account / "ca.crt")
+
+    def authorization(self) -> dict[str, str]:
+        """The header with the token as it is now: the kubelet replaces it about every hour.
+
+        Raises:
+            OSError: the file cannot be read.
+            SourceError: it holds nothing that a header can carry; the client's own words for it would repeat it.
+        """
+        token = self.token_file.read_text(encoding="utf-8", errors="replace").strip()
+        if not (token and token.isascii() and token.isprintable()):
+            raise SourceError(f"{self.token_file} holds no token that can be sent")
+        return {"Authorization": f"Bearer {token}"}
 
 
 def parse_address(text: str, environment: Mapping[str, str] = os.environ, account: Path = _ACCOUNT) -> PodAddress:

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import httpx
 
+from kvguard.errors import SourceError
 from kvguard.slotted import dataclass
 from kvguard.sources.kube.address import Cluster
 
@@ -116,18 +117,17 @@ class Request:
             self._get()
         except OSError as error:  # the token or the CA cannot be read
             self._put(Failure(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
-        except (httpx.LocalProtocolError, ValueError):  # its words would repeat the token
-            self._put(Failure(f"{self._cluster.token_file} holds no token that can be sent"))
-        except (httpx.HTTPError, ssl.SSLError) as error:
+        except SourceError as error:
+            self._put(Failure(str(error)))
+        except (httpx.HTTPError, ValueError) as error:
             self._put(Failure(str(error) or type(error).__name__))
 
     def _get(self) -> None:
-        # read for each request: the kubelet replaces the token about every hour, and the CA at times
-        token = self._cluster.token_file.read_text().strip()
+        headers = {**self._cluster.authorization(), "Accept-Encoding": "identity", "User-Agent": "kvguard"}
+        # read for each request, as the token: the kubelet replaces it at times
         secure = self._cluster.url.startswith("https")
         trusted = ssl.create_default_context(cafile=self._cluster.ca_file) if secure else False
         timeout = httpx.Timeout(_CONNECT_S, read=None if self._parameters else _CONNECT_S)
-        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity", "User-Agent": "kvguard"}
         with (
             httpx.Client(base_url=self._cluster.url, verify=trusted, timeout=timeout, trust_env=False) as client,
             client.stream("GET", self._path, params=dict(self._parameters), headers=headers) as response,
