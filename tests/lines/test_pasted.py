@@ -1,8 +1,6 @@
 """What people and pages do to lines: broken, emboldened, quoted in prose, relayed, set in; and what stays unread."""
 
-from kvguard import Guard
-from kvguard.startup.report import CapacityReport
-from tests.startup.lines import BOOT, READY, SIZED, log
+from tests.startup.lines import BOOT, READY, SIZED, log, read
 
 ENGINE = "(APIServer pid=5693) (EngineCore_DP0 pid=7960) "
 REFUSAL = (
@@ -10,13 +8,6 @@ REFUSAL = (
     "is larger than the available KV cache memory (9.97 GiB). Try increasing `gpu_memory_utilization` or decreasing "
     "`max_model_len` when initializing the engine."
 )
-
-
-def read(text: str) -> CapacityReport:
-    guard = Guard()
-    guard.feed(text.encode())
-    guard.end()
-    return guard.report
 
 
 def figures(text: str) -> tuple[int | None, float | None]:

@@ -1,7 +1,7 @@
 """A server that was killed without a word and started again in the same log: yesterday's pass is never told."""
 
-from kvguard import Guard
-from kvguard.startup.report import CapacityReport, Phase
+from kvguard.startup.report import Phase
+from tests.startup.lines import read
 
 
 def start(workers: tuple[int, int], tokens: tuple[str, str], concurrency: tuple[str, str]) -> str:
@@ -27,13 +27,6 @@ def start(workers: tuple[int, int], tokens: tuple[str, str], concurrency: tuple[
             "INFO:     Started server process [1]\nINFO:     Application startup complete.\n",
         )
     )
-
-
-def read(text: str) -> CapacityReport:
-    guard = Guard()
-    guard.feed(text.encode())
-    guard.end()
-    return guard.report
 
 
 def test_the_api_server_without_a_pid_may_announce_itself_again() -> None:
