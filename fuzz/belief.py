@@ -5,7 +5,7 @@ import regex
 from kvguard.events import Event, ExceptionRaised, LineUnrecognized, ProcessSpoke
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.head import clean
-from kvguard.lines.line_format import describes, match_cut
+from kvguard.lines.line_format import describes, match_cut, match_quoted
 
 ROWS = {row.name: row for row in FORMATS}
 _BY_NO_ROW = (ExceptionRaised, LineUnrecognized, ProcessSpoke)
@@ -18,8 +18,9 @@ def assert_told_by_the_text(event: Event, data: bytes) -> None:
     row, text = ROWS[event.format], event.origin.text
     assert text is not None
     assert row.literal in text
-    # of a text that the log's end has cut, what stands there is told
-    assert describes(row, text) or match_cut(row, text, event.origin), (event.format, text)
+    # of a text that the log's end has cut, what stands there is told; of a quoted refusal what stands around it is not
+    readings = (match_cut(row, text, event.origin), match_quoted(row, text, event.origin))
+    assert describes(row, text) or any(readings), (event.format, text)
     if b"\\" in data or b"\x00" in data:
         return  # JSON's escapes and UTF-16 spell a text otherwise
     left = iter(_letters(clean(data.decode("utf-8", "replace"))))
