@@ -227,10 +227,34 @@ def test_a_gap_of_the_graphs_is_given_back_where_the_card_s_size_is_not_known() 
 
 def test_graphs_that_were_estimated_too_high_are_given_back() -> None:
     memory = replace(MEASURED.memory, cuda_graphs_estimated=3 * GIB, cuda_graphs=GIB)
-    levers = the_check(evaluate(report(replace(MEASURED, memory=memory)), slo(min_concurrency=3.5))).levers
+    counted = replace(MEASURED, memory=memory, vllm_version="0.20.0")
+    levers = the_check(evaluate(report(counted), slo(min_concurrency=3.5))).levers
     (graphs,) = [lever for lever in levers if "CUDA graphs" in lever.price]
     assert graphs.spelt == "--gpu-memory-utilization 0.95"  # 0.983 would give it all back, 0.95 of the card was free
     assert graphs.price == "none: 2.00 GiB set aside for CUDA graphs stayed unused"
+
+
+@pytest.mark.parametrize(
+    ("log", "gives"),
+    [
+        ("pairs/a08-graphs-taken-off-the-cache/new.log", ["13.60 requests of 32,768 tokens"]),  # 0.21.0
+        ("public/cb-negative-graph-memory-0112.log", []),  # 0.11.2, "took -0.41 GiB"
+        ("public/cb-wsl-profile-override-0191.log", []),  # 0.19.1 says that it takes nothing off
+        ("public/ca-graphs-announced-mamba-cap.log", []),
+        ("public/v0110-blackwell-blocks.log", []),
+    ],
+)
+def test_going_without_graphs_frees_cache_only_where_they_are_taken_off_it(log: str, gives: list[str]) -> None:
+    check = the_check(judged(log, slo(min_concurrency=100_000)))
+    assert [lever.gives for lever in check.levers if lever.flag == "--enforce-eager"] == gives
+
+
+def test_what_no_release_is_known_to_set_aside_is_not_given_back() -> None:
+    memory = replace(MEASURED.memory, cuda_graphs_estimated=3 * GIB, cuda_graphs=GIB)
+    for version in ("0.19.1", None):
+        silent = replace(MEASURED, memory=memory, vllm_version=version)
+        levers = the_check(evaluate(report(silent), slo(min_concurrency=100))).levers
+        assert not [lever for lever in levers if "CUDA graphs" in lever.price]
 
 
 def test_engines_share_a_total() -> None:

@@ -7,6 +7,7 @@ from kvguard.kvcache.budget import MeasuredParts
 from kvguard.kvcache.dtypes import KV_DTYPES
 from kvguard.kvcache.options import Options
 from kvguard.slo.fit_by_model import explain
+from kvguard.slo.lever_facts import graph_gap, graphs_taken_off
 from kvguard.slo.refusal import cache_there
 from kvguard.slo.told_options import speculative_tokens, told_arguments
 from kvguard.slotted import dataclass
@@ -67,7 +68,6 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
     blocks = weakest.gpu_blocks if weakest.gpu_blocks is not None else None if derived is None else int(derived.value)
     utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
     cache = (memory.kv_cache, weakest.kv_cache_bytes, cache_there(start.failure))
-    estimated, used = memory.cuda_graphs_estimated, memory.cuda_graphs
     return MeasuredStart(
         parts=MeasuredParts(
             total=_around(memory.total_gpu),
@@ -75,7 +75,7 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
             weights=_around(weakest.weights_bytes if memory.weights is None else memory.weights),
             non_torch=_around(memory.non_torch),
             activation_peak=_around(memory.activation_peak),
-            cuda_graphs=_around(estimated),
+            cuda_graphs=_around(graphs_taken_off(start)),
             kv_cache=_around(next((size for size in cache if size is not None), None)),
         ),
         flags=flags,
@@ -87,7 +87,7 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
         concurrency_at=weakest.max_model_len,
         blocks_declared=weakest.profiled_gpu_blocks is not None,
         free_share=None if not memory.free or not memory.total_gpu else memory.free / memory.total_gpu,
-        graph_estimate_gap_bytes=None if estimated is None or used is None else estimated - used,
+        graph_estimate_gap_bytes=graph_gap(start),
     )
 
 

@@ -51,6 +51,7 @@ class Facts:
     quantized: bool | None = None
     quantized_weights_bytes: Interval | None = None
     graph_bytes: Interval | None = None
+    """What the cache has more without CUDA graphs; None also where their memory is not taken off it."""
     graph_estimate_gap_bytes: int | None = None
     kv_cache_dtype: str | None = None
     tensor_parallel_size: int = 1

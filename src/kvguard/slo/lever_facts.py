@@ -9,6 +9,7 @@ from typing import Any
 from kvguard.errors import ConfigError
 from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
+from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.slo.compare import SAME_DTYPE
 from kvguard.slo.fit_by_log import refutes_uniform, uniform_pools
@@ -21,6 +22,7 @@ from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
+from kvguard.startup.versions import at_least
 from kvguard.units import GIB, Interval
 
 _HALF_DIGIT = 0.005 * GIB
@@ -87,8 +89,8 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         free_share=_free_share(start),
         weights_bytes=_printed(engine.weights_bytes or start.memory.weights),
         quantized=start.quantization is not None or _named_quantized(start),
-        graph_bytes=_printed(start.memory.cuda_graphs),
-        graph_estimate_gap_bytes=_graph_gap(start),
+        graph_bytes=_printed(graphs_taken_off(start)),
+        graph_estimate_gap_bytes=graph_gap(start),
         kv_cache_dtype=start.kv_cache_dtype or _GIVEN_DEFAULT,
         tensor_parallel_size=start.tensor_parallel_size or 1,
         data_parallel_size=max(start.capacity.engines, 1),
@@ -186,9 +188,23 @@ def _free_share(start: Start) -> float | None:
     return None if free is None or not total else floor(free / total * 100) / 100
 
 
-def _graph_gap(start: Start) -> int | None:
-    estimated, taken = start.memory.cuda_graphs_estimated, start.memory.cuda_graphs
-    return None if estimated is None or taken is None else estimated - taken
+def graphs_taken_off(start: Start) -> int | None:
+    """Bytes of a rank that were taken off its KV cache for CUDA graphs, which it has without them; `None` for none.
+
+    What is taken off is the estimate, by default from 0.20.0 on (v1/worker/gpu_worker.py); 0.18 and 0.19 say whether
+    they do. Before, and where the log tells of no release, graphs are captured beside a cache that is sized already.
+    """
+    estimated = start.memory.cuda_graphs_estimated
+    if estimated is None or estimated <= 0 or any(one.code == "graphs-not-counted" for one in start.warnings):
+        return None
+    counted = start.memory.suggested_utilization is not None or at_least(start.vllm_version, GRAPHS_TAKEN_OFF)
+    return estimated if counted else None
+
+
+def graph_gap(start: Start) -> int | None:
+    """How much more was taken off for CUDA graphs than they took; `None` where nothing was, or that is not known."""
+    estimated, taken = graphs_taken_off(start), start.memory.cuda_graphs
+    return None if estimated is None or taken is None or taken < 0 else estimated - taken
 
 
 def _one_kind(start: Start, engine: Capacity, workload: Workload | None) -> bool:
