@@ -133,6 +133,25 @@ def test_what_the_log_is_silent_on_is_assumed_aloud() -> None:
     assert "if 16-bit now, which the log does not say: the cache" in fp8.whole_price
 
 
+@pytest.mark.parametrize(
+    ("own", "proposed"),
+    [(8_192, []), (9_500, ["--max-model-len 9500"]), (131_072, ["--max-model-len 9500"])],
+)
+def test_no_context_beyond_the_model_s_own_is_proposed(own: int, proposed: list[str]) -> None:
+    log = "runs/vllm-0.20.2-cpu-base-load/server.log"  # 4,096 of the model's 8,192
+    config = json.loads(Path("fixtures/models/tiny-llama.json").read_text()) | {"max_position_embeddings": own}
+    check = the_check(judged(log, slo(concurrent_requests=4, workload=Workload(8_500, 1_000, model_config=config))))
+    assert spelt(check.levers) == [*proposed, "at most 4,096 tokens a request"]
+    assert not [lever for lever in check.levers if "not known" in lever.price]
+
+
+def test_a_longer_context_says_that_the_model_s_own_is_not_known() -> None:
+    log = "runs/vllm-0.20.2-cpu-base-load/server.log"
+    check = the_check(judged(log, slo(concurrent_requests=4, workload=Workload(8_500, 1_000))))
+    assert check.levers[0].spelt == "--max-model-len 9500"
+    assert check.levers[0].price.endswith("beyond the model's own length, which is not known here")
+
+
 def test_a_scheduler_s_cap_is_the_cheapest_to_raise() -> None:
     six = slo(concurrent_requests=6, workload=Workload(3_000, 1_000, uniform_layers=True))
     capped = judged("story/rag-24gb.log", six).report

@@ -99,6 +99,12 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
     )
 
 
+def own_length(pools: Pools) -> int | None:
+    """The longest max_model_len that the model's config allows, in tokens; `None` where none is known to bound it."""
+    lengths = [one.layout.model.context.longest for explained in pools.explained for one in explained]
+    return min((length for length in lengths if length is not None), default=None)
+
+
 def assumed_by(flags: Iterable[str], start: Start) -> tuple[str, ...]:
     """What a lever of these flags takes to be 16-bit now, since the log does not say."""
     found = (_TAKEN_AS_16_BIT[flag] for flag in flags if flag in _TAKEN_AS_16_BIT)

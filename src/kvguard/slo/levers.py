@@ -9,7 +9,7 @@ from kvguard.kvcache import changes
 from kvguard.kvcache import levers as arithmetic
 from kvguard.kvcache.levers import REQUEST_LENGTH, Facts, Target
 from kvguard.kvcache.spelling import AND
-from kvguard.slo.lever_facts import assumed_by, fixed_by, readings_of
+from kvguard.slo.lever_facts import assumed_by, fixed_by, own_length, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
 from kvguard.slo.refusal import OF_THE_CACHE, is_of_context
@@ -224,18 +224,35 @@ def _requests_of(tokens: int) -> str:
 
 def _for_the_refused(wanted: float, slo: Slo, pools: Pools, length: int) -> tuple[Lever, ...]:
     """What lets requests in that vLLM refuses for their length: a longer context, or shorter requests."""
-    tokens = pools.workload.request_tokens
-    longer = "one such request must fit the pool, or the start is refused"
     ways = (
-        Lever(_LENGTH, str(tokens), "", longer, unit=_requests_of(tokens)),
-        Lever(REQUEST_LENGTH, f"at most {format_count(length)}", "", "shorter prompts or answers", unit="requests"),
+        _longer(pools, length),
+        Lever(REQUEST_LENGTH, f"at most {format_count(length)}", "", _SHORTER, unit="requests"),
     )
     told = []
     for way, held in zip(ways, (held_workload(pools), held_workload(pools, length)), strict=True):
+        if way is None:
+            continue
         open_to_it = dict(fixed_by(slo)).get(way.flag, way.value) == way.value
         if held is not None and held.service.low >= 1 and open_to_it:
             told.append(_weighed(way, held.service, held.service.low >= wanted, held.service.high < wanted))
     return tuple(told)
+
+
+_SHORTER = "shorter prompts or answers"
+
+
+def _longer(pools: Pools, length: int) -> Lever | None:
+    """A context that lets the request in; `None` where vLLM refuses it as longer than the model's own.
+
+    A server that runs beyond its model's length was allowed to (VLLM_ALLOW_LONG_MAX_MODEL_LEN): no bound is known then.
+    """
+    tokens, own = pools.workload.request_tokens, own_length(pools)
+    if own is not None and length <= own < tokens:
+        return None
+    price = "one such request must fit the pool, or the start is refused"
+    if own is None or own < tokens:
+        price = f"{price}, as beyond the model's own length, which is not known here"
+    return Lever(_LENGTH, str(tokens), "", price, unit=_requests_of(tokens))
 
 
 _NOTHING = "nothing: no more requests fit, only the printed concurrency rises"

@@ -285,7 +285,7 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
             "lower --max-model-len to what fits, so that vLLM refuses what it cannot run; or, where nobody sends such "
             "requests, warnings: {context-exceeds-pool: warn}"
         ),
-        "request-exceeds-context": "raise --max-model-len, or shorten the request",
+        "request-exceeds-context": "raise --max-model-len (at most to the model's own length), or shorten the request",
         "model-config-not-used": "give the config.json of the model that is served",
         "layers-not-uniform": "drop workload.layers, and give the model's config.json: --model-config",
         "load-differs-from-plan": "declare the requests that the load really sends, or see what else bounds it",
