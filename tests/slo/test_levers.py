@@ -160,6 +160,20 @@ def test_a_scheduler_s_cap_is_the_cheapest_to_raise() -> None:
     assert check.remedy == "--max-num-seqs 6 meets it: 6 requests of 4,000 tokens"
 
 
+@pytest.mark.parametrize(
+    ("asked", "lengths"),
+    [
+        (2.5, "28432 or less to start, 11372 or less to hold 2.50 requests"),
+        (1, "28432 or less"),
+        (None, "28432 or less"),
+    ],
+)
+def test_the_remedy_of_a_refused_context_holds_the_requests_asked_for(asked: float | None, lengths: str) -> None:
+    wanted = Slo() if asked is None else slo(min_concurrency=asked)
+    remedy = judged("story/l4-default-context.log", wanted).reasons[0].remedy
+    assert remedy == f"set --max-model-len {lengths}, or give the KV cache more memory"
+
+
 def test_a_refused_context_ends_with_what_would_let_it_start() -> None:
     verdict = judged("story/l4-default-context.log", Slo())
     found = {lever.flag: lever for lever in verdict.levers}

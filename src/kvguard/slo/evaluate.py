@@ -75,13 +75,14 @@ def _of_newest(report: CapacityReport, slo: Slo, now: float | None) -> Verdict:
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))
     outcome = _outcome(report, checks, warnings)
     at_startup = _outcome(report, [check for check in checks if check.stage is not Stage.RUNTIME], warnings)
+    levers = _levers(context, checks, warnings)
     return Verdict(
         outcome=outcome,
         report=report,
-        reasons=tuple(_reasons(report, outcome, checks, warnings, context.pools, slo)),
+        reasons=tuple(_reasons(context, outcome, checks, warnings, levers)),
         checks=checks,
         warnings=warnings,
-        levers=_levers(context, checks, warnings),
+        levers=levers,
         startup_outcome=at_startup if at_startup is not outcome else None,
     )
 
@@ -246,20 +247,20 @@ def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: It
 
 
 def _reasons(
-    report: CapacityReport,
+    context: _Context,
     outcome: Outcome,
     checks: tuple[CheckResult, ...],
     warnings: tuple[JudgedWarning, ...],
-    pools: Pools | None,
-    slo: Slo,
+    levers: tuple[Lever, ...],
 ) -> Iterable[Reason]:
+    report, slo = context.report, context.slo
     start = report.start
     if outcome is Outcome.PASS:
-        yield _met(checks, pools)
+        yield _met(checks, context.pools)
         return
     ended = ended_reason(report)
     if start is not None and start.phase is Phase.FAILED:
-        yield failure_reason(start, slo.target("expect_max_model_len"))
+        yield failure_reason(start, slo, levers)
     elif ended is not None:
         yield ended
     yield from _of_checks(checks, Outcome.FAIL)

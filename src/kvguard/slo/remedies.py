@@ -1,20 +1,21 @@
 """Why a verdict is what it is, and what to do about it: failures by kind, silent logs by cause, warnings by code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported, early_end
+from kvguard.slo.objectives import Slo
 from kvguard.slo.refusal import is_of_context, no_room
-from kvguard.slo.verdict import CheckResult, Reason
+from kvguard.slo.verdict import CheckResult, Lever, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count, format_quantity
 
 # --- a start that failed ----------------------------------------------------------------------------------------------
 
 
-def failure_reason(start: Start, expected: float | str | None) -> Reason:
-    """Why the start failed, in its own numbers, and the first thing to do; `expected` is the SLO's max_model_len."""
+def failure_reason(start: Start, slo: Slo, levers: Sequence[Lever]) -> Reason:
+    """Why the start failed, in its own numbers, and the first thing to do; `levers` are what would meet the SLO."""
     failure = start.failure
     if failure is None:
         return Reason(
@@ -25,7 +26,7 @@ def failure_reason(start: Start, expected: float | str | None) -> Reason:
         )
     headline = _HEADLINES[failure.kind](failure)
     return Reason(
-        "start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure, expected)
+        "start-failed", f"the start failed: {headline}", failure.place, _failure_remedy(start, failure, slo, levers)
     )
 
 
@@ -103,13 +104,14 @@ _FAILURE_REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
 )
 
 
-def _failure_remedy(start: Start, failure: Failure, expected: float | str | None) -> str:
+def _failure_remedy(start: Start, failure: Failure, slo: Slo, levers: Sequence[Lever]) -> str:
     remedy = _FAILURE_REMEDIES[failure.kind]
     fits = failure.kv_cache_tokens or failure.estimated_max_model_len
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and fits:
+        expected = slo.target("expect_max_model_len")
         if expected is not None and float(expected) > fits:
             return f"give the KV cache more memory: the SLO expects a context of {format_quantity(expected, 'tokens')}"
-        return f"set --max-model-len {fits} or less, or give the KV cache more memory"
+        return f"set --max-model-len {fits} or less{_to_hold(slo, levers)}, or give the KV cache more memory"
     if failure.mamba_blocks:
         return f"set --max-num-seqs {failure.mamba_blocks} or less, or give the KV cache more memory"
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and not is_of_context(failure):
@@ -119,6 +121,18 @@ def _failure_remedy(start: Start, failure: Failure, expected: float | str | None
         share = floor(failure.available_bytes / total * 100) / 100
         return f"{remedy} (at most {share:.2f} with what is free now)"
     return remedy
+
+
+def _to_hold(slo: Slo, levers: Sequence[Lever]) -> str:
+    """At the length with which the start begins one request fits: how much shorter it must be for those asked for."""
+    asked = slo.target("min_concurrency")
+    if asked is None or float(asked) <= 1 or slo.target("expect_max_model_len") is not None:
+        return ""
+    enough = (lever.value for lever in levers if lever.flag == "--max-model-len" and lever.enough)
+    length = next(enough, None)
+    return (
+        f" to start, {f'{length} or less' if length else 'shorter still'} to hold {format_quantity(asked, 'requests')}"
+    )
 
 
 # --- a log that does not say enough -----------------------------------------------------------------------------------
