@@ -152,6 +152,19 @@ def test_a_longer_context_says_that_the_model_s_own_is_not_known() -> None:
     assert check.levers[0].price.endswith("beyond the model's own length, which is not known here")
 
 
+def test_a_change_says_which_other_objective_it_leaves_missed() -> None:
+    both = slo(min_concurrency=2.5, concurrent_requests=10, workload=Workload(7_500, 1_000, model_config=LLAMA))
+    concurrency, load = judged("story/16k-bf16-cache.log", both).checks
+    prices = {lever.spelt: lever.price for lever in concurrency.levers if lever.enough}
+    assert prices["--kv-cache-dtype fp8"] == "a little accuracy; concurrent_requests stays missed"
+    assert prices["--max-model-len 11795"].endswith("concurrent_requests stays missed")
+    assert prices["--quantization awq"] == "another checkpoint, a little quality"  # 12.25 requests of 8,500 as well
+    shorter = next(lever for lever in load.levers if lever.flag == "tokens a request")
+    assert shorter.price == "shorter prompts or answers; min_concurrency stays missed"
+    alone = the_check(judged("story/16k-bf16-cache.log", slo(min_concurrency=2.5)))
+    assert not [lever for lever in alone.levers if "stays missed" in lever.price]
+
+
 def test_a_scheduler_s_cap_is_the_cheapest_to_raise() -> None:
     six = slo(concurrent_requests=6, workload=Workload(3_000, 1_000, uniform_layers=True))
     capped = judged("story/rag-24gb.log", six).report

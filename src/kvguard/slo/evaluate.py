@@ -70,6 +70,10 @@ def _of_newest(report: CapacityReport, slo: Slo, now: float | None) -> Verdict:
     checks = tuple(
         _with_levers(check, context) for check in (*(one.check for one in judged), *course_checks(report, slo, now))
     )
+    if sum(bool(check.levers) for check in checks) > 1:
+        from kvguard.slo.levers import beside_others  # the arithmetic is loaded already
+
+        checks = beside_others(checks)
     found = [warning for one in judged for warning in one.warnings]
     found.extend(_of_stages(context))
     warnings = (*judged_warnings(report.start, slo, found), *_lenient(checks))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from kvguard.kvcache import changes
 from kvguard.kvcache import levers as arithmetic
-from kvguard.kvcache.levers import REQUEST_LENGTH, Facts, Target
+from kvguard.kvcache.levers import REQUEST_LENGTH, SHARED_PREFIX, Facts, Target
 from kvguard.kvcache.spelling import AND
 from kvguard.slo.lever_facts import assumed_by, fixed_by, own_length, readings_of
 from kvguard.slo.objectives import Slo, Workload
@@ -107,6 +107,36 @@ def levers_of_check(check: CheckResult, start: Start, slo: Slo, pools: Pools | N
     """What would let a missed objective be met; none for those that no change of the cache meets."""
     search = _SEARCHES.get(check.objective)
     return () if search is None else search(check, start, slo, pools)
+
+
+def beside_others(checks: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """The checks, each lever that is enough with the other missed objectives that it surely leaves missed."""
+    missed = [check for check in checks if check.levers]
+
+    def told(check: CheckResult, lever: Lever) -> Lever:
+        left = [other.objective for other in missed if other is not check and _leaves_missed(other, lever)]
+        if not lever.enough or not left:
+            return lever
+        stays = "stays" if len(left) == 1 else "stay"
+        return replace(lever, price=f"{lever.price}; {', '.join(left)} {stays} missed")
+
+    return tuple(replace(check, levers=tuple(told(check, lever) for lever in check.levers)) for check in checks)
+
+
+def _leaves_missed(other: CheckResult, lever: Lever) -> bool:
+    """Whether the same change is known not to meet that objective either."""
+    if lever.flag in _NO_MATTER.get(other.objective, ()):
+        return True
+    return any(one.spelt == lever.spelt and one.enough is False for one in other.levers)
+
+
+_NO_MATTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "min_concurrency": (REQUEST_LENGTH, SHARED_PREFIX, _SEQUENCES, "--data-parallel-size"),
+        "concurrent_requests": (_LENGTH,),
+    }
+)
+"""Flags that never raise an objective's figure: a shorter context enlarges no pool, the load's own shape no cache."""
 
 
 def shortlist(levers: Sequence[Lever], room: int | None = None) -> tuple[Lever, ...]:
