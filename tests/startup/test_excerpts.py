@@ -107,3 +107,17 @@ def test_a_failure_of_the_same_length_is_of_the_same_start() -> None:
     assert start.failure is not None
     assert start.failure.kind is FailureKind.KV_CACHE_TOO_SMALL
     assert start.capacity.weakest.gpu_blocks == 1478
+
+
+def test_statistics_show_that_a_server_is_ready_and_not_since_when() -> None:
+    """A server that prints no ready line (0.3 in somebody's service): its first request comes when it comes."""
+    start = start_of(
+        "INFO 03-20 21:31:06 llm_engine.py:70] Initializing an LLM engine with config: model='acme/Quill-7B', "
+        "max_seq_len=32768, tensor_parallel_size=1, kv_cache_dtype=auto\n"
+        "INFO 03-20 21:31:16 llm_engine.py:275] # GPU blocks: 2043, # CPU blocks: 2048\n"
+        "INFO 03-20 21:42:25 llm_engine.py:706] Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 "
+        "tokens/s, Running: 1 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 0.1%, CPU KV cache usage: 0.0%\n"
+    )
+
+    assert start.phase is Phase.READY
+    assert start.timings.ready is None

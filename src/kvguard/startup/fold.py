@@ -331,6 +331,7 @@ class StartupFold:
             state.phase = proven
             if proven is Phase.READY:
                 state.mark_ready(event.origin.line, now)
+                state.ready_unseen = isinstance(event, events.StatsLogged)
         elif isinstance(event, events.ServerReady) and state.waits_for_server:
             state.mark_ready(event.origin.line, now)
             state.ready_by_engines = False

@@ -337,8 +337,8 @@ def _basis(state: StartState) -> str | None:
 def _timings(state: StartState) -> Timings:
     seen = state.seen_timings
     ready = None
-    if not state.shows_beginning:
-        pass  # an excerpt: nobody knows how long the start had taken before it
+    if not state.shows_beginning or state.ready_unseen:
+        pass  # nobody knows how long the start had taken before the excerpt, or when it has ended
     elif state.ready_stamp is not None and state.began is not None:
         took = round(elapsed(state.began, state.ready_stamp), 3)
         ready = None if state.clock_went_back or took < 0 else took

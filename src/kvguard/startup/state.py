@@ -136,6 +136,8 @@ class StartState:
     ready_line: int | None = None
     ready_by_engines: bool = False
     """Its engines alone have made it ready: the front end of such a start counts their blocks only afterwards."""
+    ready_unseen: bool = False
+    """Only its statistics show that it is ready: since when, no line tells."""
     began_clock: float | None = None
     """When the first line came, by the caller's clock."""
     latest_clock: float | None = None

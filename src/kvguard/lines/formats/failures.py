@@ -21,7 +21,8 @@ QUOTED = (
 """What the engine says before it repeats a worker's message (the second form to 0.8.5), or a process its own."""
 CLOSED = rf"(?:['\"](?:\)|, {SEE_ABOVE}))?"
 KNOWN_CAUSE = (
-    r"(?:(?:CUDA|HIP|XPU|NPU) (?:out of memory|error: out of memory|error: CUBLAS_STATUS_ALLOC)|level_zero backend|\[Rank:|"
+    r"(?:(?:CUDA|HIP|XPU|NPU) (?:out of memory|(?:driver )?error: out of memory|error: CUBLAS_STATUS_ALLOC)|level_zero backend|"
+    r"\[Rank:|"
     r"\[enforce fail|RESOURCE_EXHAUSTED|max_num_seqs|No available memory|To serve at|Free memory on|Error in memory|"
     r"Failed to load model - not|Unable to load model, a|frontend multimodal|total_hbm_used)"
 )

@@ -24,7 +24,7 @@ DEVICE: tuple[LineFormat, ...] = (
     failure(
         "fail-oom-cuda-error",
         " error: ",
-        r"(?:CUDA|HIP) error: (?:out of memory|CUBLAS_STATUS_ALLOC_FAILED when calling ).*+",
+        r"(?:CUDA|HIP)(?: driver)? error: (?:out of memory|CUBLAS_STATUS_ALLOC_FAILED when calling ).*+",
         "oom",
         ALL,
         "PyTorch: the driver or a library of it refuses, outside of PyTorch's allocator",

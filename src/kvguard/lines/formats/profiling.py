@@ -283,12 +283,12 @@ ROWS: tuple[LineFormat, ...] = (
     ),
     LineFormat(
         name="graphs-pool",
-        literal="CUDA graph pool memory: ",
-        pattern=rf"CUDA graph pool memory: (?P<cuda_graphs_gib>{NUMBER}) GiB \(actual\), "
+        literal=" graph pool memory: ",
+        pattern=rf"(?:CUDA|ACL) graph pool memory: (?P<cuda_graphs_gib>{NUMBER}) GiB \(actual\), "
         rf"(?P<cuda_graphs_estimated_gib>{NUMBER}) GiB \(estimated\), difference: {NUMBER} GiB \({NUMBER}%\)\.",
         emits=(CudaGraphMemory,),
         scope=Scope.RANK,
-        versions=("0.18.0-0.33.0",),
+        versions=("0.18.0-0.33.0", "vllm-ascend 0.22.1-0.30.0"),
         upstream="v1/worker/gpu_worker.py, after capture",
     ),
     LineFormat(

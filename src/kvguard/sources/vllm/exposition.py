@@ -19,7 +19,7 @@ _LOADS = {
     "vllm:kv_cache_usage_perc": "kv_cache_usage",  # from 0.9.2
     "vllm:num_preemptions_total": "preemptions",
 }
-_WANTED = re.compile(rf"^(?:{'|'.join((_CACHE_INFO, *_LOADS))})[{{ ].*".encode(), re.MULTILINE)
+_WANTED = re.compile(rf"^(?:{'|'.join((_CACHE_INFO, *_LOADS))})[{{ ].*+".encode(), re.MULTILINE)
 _LONGEST_LINE = 16 * 1024
 """Of a wanted line; vLLM's longest has 2 KiB. The format's parser takes time beyond measure for thousands of labels."""
 _MOST_LINES = 8 * 1024
