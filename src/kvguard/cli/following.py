@@ -21,7 +21,7 @@ from kvguard.sources.feed import feed
 from kvguard.sources.opening import followed
 from kvguard.sources.source import Source, State
 from kvguard.sources.wait import wait
-from kvguard.startup.report import ENDED, Phase
+from kvguard.startup.report import SETTLED, Phase
 
 SILENCE_S = 0.3
 """How long a log must be silent behind the answer: what was written before it was followed comes in bursts."""
@@ -37,8 +37,8 @@ Talk = Callable[[Verdict, float, str | None], None]
 
 
 _REACHED = {
-    Until.CAPACITY: frozenset({Phase.ALLOCATED, Phase.READY, *ENDED}),
-    Until.READY: frozenset({Phase.READY, *ENDED}),
+    Until.CAPACITY: frozenset({Phase.ALLOCATED, *SETTLED}),
+    Until.READY: frozenset(SETTLED),
 }
 
 

@@ -3,7 +3,7 @@
 from kvguard.cli.standard_streams import say
 from kvguard.render.start_facts import PHASE_WORDS
 from kvguard.slo.verdict import Verdict
-from kvguard.startup.report import ENDED, Phase
+from kvguard.startup.report import SETTLED, Phase
 from kvguard.units import format_seconds
 
 HEARTBEAT_S = 30.0
@@ -52,7 +52,7 @@ class Progress:
             self._say(f"{words} for {format_seconds(seconds - self._since)}", seconds)
 
     def _expectation(self) -> str:
-        if self._last_ready is None or self._phase in (Phase.READY, *ENDED):
+        if self._last_ready is None or self._phase in SETTLED:
             return ""
         return f" (the last start was ready {format_seconds(self._last_ready)} after its first line)"
 

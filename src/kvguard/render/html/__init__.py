@@ -15,7 +15,7 @@ from kvguard.render.html.memory import memory_section
 from kvguard.render.html.pool import pool_section
 from kvguard.render.start_facts import identity, origin_line
 from kvguard.slo.verdict import Outcome, Verdict
-from kvguard.startup.report import ENDED, CapacityReport, Phase
+from kvguard.startup.report import SETTLED, CapacityReport
 from kvguard.version import __version__
 
 __all__ = ["Live", "content_security_policy", "render_html", "render_html_report"]
@@ -51,7 +51,7 @@ def _page(report: CapacityReport, verdict: Verdict | None, live: Live | None) ->
         unrecognized_section(report),
         evidence_section(report),
     ]
-    settled = start is not None and start.phase in (Phase.READY, *ENDED)
+    settled = start is not None and start.phase in SETTLED
     every = POLL_SECONDS_SETTLED if settled else POLL_SECONDS
     main = element(
         "main",
