@@ -10,7 +10,7 @@ from kvguard.cli.wait_flags import Until
 from kvguard.guard import Guard
 from kvguard.slo.objectives import KINDS, Objective, Slo
 from kvguard.slo.verdict import Outcome, Verdict
-from kvguard.sources.source import Chunk, SourceEvent, State
+from kvguard.sources.source import SourceEvent, State
 from kvguard.startup.report import Phase
 from tests.scripted import ScriptedSource
 from tests.serve.driven import READY
@@ -36,7 +36,7 @@ class Script(ScriptedSource):
             if self._ends:
                 return self.record.change(State.ENDED, "ended", now)
             said = self._last
-        return [] if said is None else [Chunk(said)]
+        return [] if said is None else [self.record.chunk(said, now)]
 
     def delay(self, now: float) -> float:
         return 0.0
@@ -85,6 +85,52 @@ def test_a_new_start_behind_the_answer_takes_it_back() -> None:
 def test_an_end_is_an_end() -> None:
     assert outcome(Script(ALLOCATED[:-200], ends=True), Until.READY, timeout=None)[:2] == (Outcome.UNKNOWN, False)
     assert outcome(Script(READY, ends=True), Until.READY, timeout=None)[:2] == (Outcome.PASS, False)
+
+
+def both(second: ScriptedSource, timeout: float | None = 4.0) -> tuple[Verdict, bool]:
+    """What is known of a deployment whose first node is ready, and whether the time ran out."""
+    ticks = clock()
+    following = Following([Script(READY, None), second], [Guard(SLO, "one"), Guard(SLO, "two")], SLO, Until.READY)
+    waited = _follow(following, timeout, lambda *told: None, lambda: next(ticks))
+    return waited.verdict, waited.timed_out
+
+
+def test_a_node_whose_log_is_not_there_yet_is_waited_for() -> None:
+    missing = ScriptedSource("two")
+    missing.record.change(State.WAITING, "two does not exist yet: waiting for it", 0.0)
+
+    verdict, timed_out = both(missing)
+
+    assert (verdict.outcome, timed_out) == (Outcome.UNKNOWN, True)
+    assert [reason.message for reason in verdict.reasons] == ["two does not exist yet: waiting for it"]
+
+
+def test_a_node_that_prints_nothing_keeps_nobody_waiting() -> None:
+    silent = ScriptedSource("two")
+    silent.record.change(State.READING, "reading two", 0.0)
+
+    verdict, timed_out = both(silent)
+
+    assert (verdict.outcome, timed_out) == (Outcome.PASS, False)
+
+
+def test_of_many_logs_no_more_are_read_once_the_time_is_long_over() -> None:
+    clock, read = 0.0, list[str]()
+
+    class Slow(Script):
+        """A log that takes two seconds to be looked at."""
+
+        def poll(self, now: float) -> Sequence[SourceEvent]:
+            nonlocal clock
+            clock += 2.0
+            read.append(self.status.name)
+            return super().poll(now)
+
+    sources = [Slow(READY) for _ in range(20)]
+    following = Following(sources, [Guard(SLO, f"node{place}") for place in range(20)], SLO, Until.READY)
+    waited = _follow(following, 1.0, lambda *told: None, lambda: clock)
+
+    assert (waited.verdict.outcome, waited.timed_out, len(read)) == (Outcome.UNKNOWN, True, 4)
 
 
 @pytest.mark.parametrize("until", Until)

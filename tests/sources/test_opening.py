@@ -1,6 +1,7 @@
 """From what a user writes to a source."""
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from kvguard.errors import ConfigError, SourceError
 from kvguard.sources.file import FileSource
-from kvguard.sources.opening import followed
+from kvguard.sources.opening import OPEN_A_LOG, OPEN_BESIDES, followed, hold_open
 from kvguard.sources.pipe import PipeSource
 
 
@@ -47,3 +48,31 @@ def test_following_a_file_loads_no_http_client() -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert loaded.stdout == "[]\n"
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The soft and the hard limit of open files, of which the process is told."""
+    told = [256, 1024]
+
+    def changed(_which: int, limits: tuple[int, int]) -> None:
+        told[:] = limits
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: tuple(told))
+    monkeypatch.setattr(resource, "setrlimit", changed)
+    return told
+
+
+def test_as_many_files_are_let_open_as_the_logs_need(limits: list[int]) -> None:
+    hold_open(10)
+    assert limits == [256, 1024]
+    hold_open(100)
+    assert limits == [OPEN_BESIDES + 100 * OPEN_A_LOG, 1024]
+
+
+def test_more_logs_than_may_be_open_are_refused_in_one_line(limits: list[int]) -> None:
+    with pytest.raises(SourceError, match=r"^1000 logs to follow need 3032 open files, 1024 are allowed: raise ulimit"):
+        hold_open(1000)
+    limits[1] = resource.RLIM_INFINITY
+    hold_open(1000)
+    assert limits == [3032, resource.RLIM_INFINITY]

@@ -14,11 +14,11 @@ from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
 from kvguard.render.start_facts import EMPTY_LOG, said_live
 from kvguard.slo.objectives import Slo
-from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass, replace
 from kvguard.sources.blocks import describe_os_error
 from kvguard.sources.feed import feed
-from kvguard.sources.opening import followed
+from kvguard.sources.opening import followed, hold_open
 from kvguard.sources.source import Source, State
 from kvguard.sources.wait import wait
 from kvguard.startup.report import SETTLED, Phase
@@ -31,6 +31,7 @@ LONGEST_SETTLING_S = 3.0
 """A server that serves is never silent."""
 LONGEST_WAIT_S = 1.0
 """Between two looks at the time-out."""
+_ALL_OR_LONGER = "name only logs that are written, or wait longer (--timeout)"
 
 Clock = Callable[[], float]
 Talk = Callable[[Verdict, float, str | None], None]
@@ -48,8 +49,6 @@ class Waited:
 
     verdict: Verdict
     timed_out: bool
-    awaited: str | None = None
-    """What a log still misses, in words: its file is not there yet, nothing has come through the pipe."""
 
 
 def follow(
@@ -73,10 +72,11 @@ def follow(
         clock: a steady clock, in seconds.
 
     Raises:
-        SourceError: a log cannot be opened, and will not mend itself.
+        SourceError: a log cannot be opened, and will not mend itself, or they are more than may be open at once.
         ConfigError: stdin is named twice, or a pod's log cannot be meant.
     """
     only_once(names)
+    hold_open(len(names))
     asked = replace(slo, require_ready=True) if until is Until.READY else slo
     guards = [Guard(asked, name, formats) for name in names]
     sources = [_source(name) for name in names]
@@ -102,14 +102,17 @@ class Following:
         self._last_chunk = 0.0
         self._answered_since: float | None = None
 
-    def look(self, now: float) -> Verdict:
-        """Read what has come, and judge."""
-        for source, guard in zip(self.sources, self.guards, strict=True):
+    def look(self, now: float, is_overdue: Callable[[], bool] = lambda: False) -> Verdict:
+        """Read what has come, and judge; of many logs those are left out that are reached when it is overdue."""
+        for place, (source, guard) in enumerate(zip(self.sources, self.guards, strict=True)):
+            if place and is_overdue():
+                break
             if feed(guard, source.poll(now), now):
                 self._last_chunk = now
             guard.tick(now)
         verdict = joined(self.guards, self._slo, now)
-        if not is_answered(verdict, self._until):
+        waits = verdict.outcome is not Outcome.FAIL and any(map(_never_read, self.sources))
+        if waits or not is_answered(verdict, self._until):
             self._answered_since = None
         elif self._answered_since is None:
             self._answered_since = now
@@ -132,9 +135,9 @@ class Following:
 
     @property
     def awaited(self) -> str | None:
-        """What the first log misses of which nothing can be read yet."""
-        silent = (State.WAITING, State.FAILING)
-        return next((one.status.message for one in self.sources if one.status.state in silent), None)
+        """What the first log misses of those that were looked at and of which nothing could be read."""
+        looked_at = (one for one in self.sources if one.status.since is not None)
+        return next((one.status.message for one in looked_at if _never_read(one)), None)
 
     def has_settled(self, verdict: Verdict, now: float) -> bool:
         """Whether the answer is there and the log has fallen silent behind it: an old log may hold more starts."""
@@ -158,9 +161,13 @@ class Following:
 
 def _follow(following: Following, timeout: float | None, talk: Talk, clock: Clock) -> Waited:
     began = clock()
+
+    def is_overdue() -> bool:
+        return timeout is not None and clock() - began > timeout + LONGEST_SETTLING_S
+
     while True:
         now = clock()
-        verdict = following.look(now)
+        verdict = following.look(now, is_overdue)
         talk(verdict, now - began, following.awaited)
         if following.has_ended():
             return Waited(following.end(now), timed_out=False)
@@ -170,17 +177,28 @@ def _follow(following: Following, timeout: float | None, talk: Talk, clock: Cloc
         # what stands in a log already is read, however short the time
         behind = any(source.status.unread for source in following.sources) and left > -LONGEST_SETTLING_S
         if left <= 0 and not behind:
-            return Waited(_live(verdict, following.awaited), not following.answered, following.awaited)
+            return _timed_out(verdict, following)
         following.wait(max(0.0, min(left, LONGEST_WAIT_S)), now)
 
 
-def _live(verdict: Verdict, awaited: str | None) -> Verdict:
-    """The verdict with what is known of a log of which nothing was read: it may be there, and is not empty for that."""
+def _timed_out(verdict: Verdict, following: Following) -> Waited:
+    """What is known when the time has run out: a log of which nothing was read may be there, and may tell of a miss."""
+    if following.answered:
+        return Waited(verdict, timed_out=False)
+    awaited = following.awaited
+    if verdict.outcome is Outcome.PASS and any(map(_never_read, following.sources)):
+        unread = Reason(EMPTY_LOG, awaited or "there was no time to look at every log", None, _ALL_OR_LONGER)
+        verdict = replace(verdict, outcome=Outcome.UNKNOWN, reasons=(unread,))
     reasons = tuple(
         replace(reason, message=awaited or said_live(reason)) if reason.code == EMPTY_LOG else reason
         for reason in verdict.reasons
     )
-    return replace(verdict, reasons=reasons)
+    return Waited(replace(verdict, reasons=reasons), timed_out=True)
+
+
+def _never_read(source: Source) -> bool:
+    """Whether its log is still to come: no file, no container, nobody at the other end of a pipe."""
+    return source.status.state in (State.WAITING, State.FAILING) and not source.status.bytes_read
 
 
 def is_answered(verdict: Verdict, until: Until) -> bool:

@@ -40,11 +40,11 @@ class Progress:
         Args:
             verdict: what is known now.
             seconds: since the wait began.
-            awaited: what the log still misses, where nothing of it can be read.
+            awaited: what a log still misses of which nothing could be read.
         """
         start = verdict.report.start
         self._phase = start.phase if start else Phase.NONE
-        words = awaited if awaited and self._phase is Phase.NONE else _WORDS[self._phase]
+        words = awaited if awaited and self._phase in (Phase.NONE, *SETTLED) else _WORDS[self._phase]
         if words != self._words:
             self._words, self._since = words, seconds
             self._say(words, seconds)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 from kvguard.errors import SourceError
@@ -9,6 +10,11 @@ from kvguard.sources.blocks import STDIN, describe_os_error
 from kvguard.sources.file import FileSource
 from kvguard.sources.pipe import PipeSource
 from kvguard.sources.source import Source
+
+OPEN_A_LOG = 3
+"""A file, the one that it was rotated to, and the one that took its name; of a pod's log a connection and two pipes."""
+OPEN_BESIDES = 32
+"""The three standard streams, what is imported late, what is written."""
 
 
 def followed(name: str) -> Source:
@@ -30,3 +36,21 @@ def followed(name: str) -> Source:
     if path.is_dir():  # that will not mend itself; a file that is missing or unreadable may
         raise SourceError(describe_os_error(name, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))))
     return FileSource(name)
+
+
+def hold_open(logs: int) -> None:
+    """Let this process follow that many logs at once: the soft limit of open files is raised as far as need be.
+
+    Raises:
+        SourceError: the hard limit does not let it.
+    """
+    needed = OPEN_BESIDES + OPEN_A_LOG * logs
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if not _suffices(hard, needed):
+        raise SourceError(f"{logs} logs to follow need {needed} open files, {hard} are allowed: raise ulimit -Hn")
+    if not _suffices(soft, needed):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _suffices(limit: int, needed: int) -> bool:
+    return limit == resource.RLIM_INFINITY or limit >= needed
