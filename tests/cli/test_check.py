@@ -257,6 +257,21 @@ class TestWaiting:
         assert captured.out.startswith("UNKNOWN  ")
         assert captured.err.endswith("kvguard: no answer within 0.3 s\n")
 
+    def test_who_has_waited_is_not_told_to_wait(self, tmp_path: Path, capsys: Capture) -> None:
+        log = cut(CAPACITY_LINE, tmp_path)
+
+        main(["check", log, "--timeout", "300ms", "--min-concurrency", "2", "--format", "json", "-q"])
+        report = json.loads(capsys.readouterr().out)
+        remedies = {one["remedy"] for one in (*report["verdict"]["reasons"], *report["checks"])}
+        assert len(remedies) == 1
+        assert remedies.pop().startswith("allow more than 0.3 s (--timeout); if the log has stopped growing, ")
+
+    def test_who_has_waited_for_no_log_is_told_to_look_where_it_goes(self, tmp_path: Path, capsys: Capture) -> None:
+        main(["check", str(tmp_path / "none.log"), "--timeout", "10ms", "-q"])
+
+        advice = "→ see that vLLM writes its stdout and stderr there, or allow more than 0.0 s (--timeout)"
+        assert " ".join(capsys.readouterr().out.split()).count(advice) == 1
+
     def test_a_start_that_is_not_ready_does_not_pass(self, tmp_path: Path) -> None:
         log = cut(b"Starting vLLM server", tmp_path)
 

@@ -124,6 +124,8 @@ def test_one_objective_is_the_headline_and_no_table() -> None:
     "enough, title",
     [
         ((True, True), "What would help, the cheapest first (requests)"),
+        ((True, False), "What would help: ✔ enough, the cheapest first; ✘ not enough, the nearest first (requests)"),
+        ((True, None), "What would help: ✔ enough, the cheapest first; ? not known (requests)"),
         ((False, None), "What would help; nothing that can be computed is surely enough (requests)"),
     ],
 )

@@ -10,7 +10,9 @@ from kvguard.cli.output import Destination, write_reports
 from kvguard.cli.standard_streams import say
 from kvguard.render.formats import RENDERERS
 from kvguard.render.log_text import shown
+from kvguard.render.start_facts import EMPTY_LOG, WAITED_OUT
 from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.slotted import replace
 from kvguard.units import format_seconds
 
 STATUS_OF: Mapping[Outcome, int] = MappingProxyType(
@@ -33,6 +35,7 @@ def answer(
     """
     if timed_out_after is not None:
         say(f"kvguard: no answer within {format_seconds(timed_out_after)}")
+        verdict = _waited_for(verdict, timed_out_after)
     write_reports(places, lambda form, terminal: RENDERERS[form](verdict, terminal), page)
     if record is not None:
         from kvguard.cli.records import append
@@ -42,3 +45,22 @@ def answer(
         why = shown(verdict.reasons[0].message) if verdict.reasons else ""
         say(f"kvguard: {verdict.outcome}: {why}")
     return exit_status.UNKNOWN if timed_out_after is not None else STATUS_OF[verdict.outcome]
+
+
+_WAITED_FOR = WAITED_OUT | {"require_ready", "ready_within"}
+"""Reasons whose remedy is to wait."""
+
+
+def _waited_for(verdict: Verdict, seconds: float) -> Verdict:
+    """The verdict after so many seconds of waiting: its advice to wait has been taken."""
+    taken = {reason.remedy for reason in verdict.reasons if reason.code in _WAITED_FOR and reason.remedy}
+    more = f"allow more than {format_seconds(seconds)} (--timeout)"
+    if any(reason.code == EMPTY_LOG for reason in verdict.reasons):
+        advice = f"see that vLLM writes its stdout and stderr there, or {more}"
+    else:
+        advice = f"{more}; if the log has stopped growing, the start hangs: VLLM_LOGGING_LEVEL=DEBUG shows where"
+    return replace(
+        verdict,
+        reasons=tuple(replace(one, remedy=advice) if one.remedy in taken else one for one in verdict.reasons),
+        checks=tuple(replace(one, remedy=advice) if one.remedy in taken else one for one in verdict.checks),
+    )

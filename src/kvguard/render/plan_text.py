@@ -9,10 +9,9 @@ from kvguard.kvcache.layout import Layout
 from kvguard.kvcache.levers import Answer, Lever, Target
 from kvguard.kvcache.options import Assumption
 from kvguard.kvcache.plan import End, Plan
-from kvguard.kvcache.spelling import AND
 from kvguard.kvcache.workload import request_blocks
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
-from kvguard.render.text_levers import lever_table
+from kvguard.render.text_levers import lever_table, title_of
 from kvguard.slo import verdict
 from kvguard.slotted import replace
 from kvguard.units import Interval, format_bytes, format_quantity
@@ -189,11 +188,9 @@ def _target(answer: Answer, plan: Plan, page: Terminal) -> list[str]:
     lines = [page.paint(f"Target, {target.requests:g} {noun} {what}: {words[outcome]}", tone)]
     if not levers:
         return lines
-    single = any(lever.meets and AND not in lever.flag for lever in levers)
-    head = "What to change, the cheapest first" if single else "No single change is enough; what to change"
     unit = f"requests of {format_quantity(tokens, 'tokens')}"
     told = [_told(lever, _unit(lever, target, unit)) for lever in levers]
-    return [*lines, *wrap(f"{head} ({unit}):", page.width), *lever_table(told, page, unit)]
+    return [*lines, *wrap(title_of(told, unit), page.width), *lever_table(told, page, unit)]
 
 
 def _unit(lever: Lever, target: Target, unit: str) -> str:

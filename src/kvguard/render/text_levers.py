@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from kvguard.kvcache.spelling import AND
-from kvguard.render.layout import INDENT, Terminal, Tone, wrap
+from kvguard.render.layout import INDENT, NO_BREAK, Terminal, Tone, wrap
 from kvguard.render.log_text import shown
 from kvguard.slo.verdict import Lever, Verdict
 
@@ -24,23 +24,36 @@ def levers_section(verdict: Verdict, terminal: Terminal) -> list[str]:
     levers = every if terminal.verbose else verdict.levers
     if not levers:
         return []
-    lines = wrap(_title(levers, len(every)), terminal.width)
+    more = f"all {len(every)} ways with --verbose" if len(every) > len(levers) else ""
+    lines = wrap(title_of(levers, _unit(levers), more), terminal.width)
     rows = _in_full(levers, terminal) if terminal.verbose else lever_table(levers, terminal, _unit(levers))
     return [*(terminal.paint(line, Tone.STRONG) for line in lines), *rows, *_assumed(levers, terminal)]
 
 
-def _title(levers: Sequence[Lever], ways: int) -> str:
+def title_of(levers: Sequence[Lever], *beside: str) -> str:
+    """What stands over a list of levers: whether any is enough, and by what they are ranked.
+
+    Args:
+        levers: the changes, ranked.
+        beside: what else is to be said, where not empty.
+    """
     enough = [lever for lever in levers if lever.enough]
+    told = {lever.enough for lever in levers}
     if not enough:
         found = "What would help; nothing that can be computed is surely enough"
     elif all(len(lever.flags) > 1 for lever in enough):
         found = "What would help: no single change is enough, two together are"
-    else:
+    elif told == {True}:
         found = "What would help, the cheapest first"
-    unit = _unit(levers)
-    more = f"all {ways} ways with --verbose" if ways > len(levers) else ""
-    beside = "; ".join(text for text in (unit, more) if text)
-    return f"{found} ({beside})" if beside else found
+    else:
+        found = f"What would help: {'; '.join(words for outcome, words in _RANKS.items() if outcome in told)}"
+    more = "; ".join(text.replace(" ", NO_BREAK) for text in beside if text)
+    return f"{found} ({more})" if more else found
+
+
+_RANKS: Mapping[bool | None, str] = MappingProxyType(
+    {True: "✔ enough, the cheapest first", False: "✘ not enough, the nearest first", None: "? not known"}
+)
 
 
 def _unit(levers: Sequence[Lever]) -> str:
