@@ -110,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if asking is not None:
             asking.start()
+        if token is not None:
+            token.watch()
 
         def build(watched: Any) -> Any:
             from kvguard.serve.app import create_app

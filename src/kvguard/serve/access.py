@@ -2,6 +2,7 @@
 
 import contextlib
 import hmac
+import threading
 from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,14 @@ from kvguard.sources.documents import read_text
 
 CHALLENGE = 'Bearer realm="kvguard", Basic realm="kvguard: any user, the token as the password", charset="UTF-8"'
 """A browser can only ask for a user and a password; a scraper sends the token itself."""
+LOOK_S = 1.0
+"""Between two looks at the token's file."""
 LARGEST_TOKEN = 2**20
 """Bytes; a header of more is refused anyway."""
 
 
 class TokenFile:
-    """The token of a file, read again at each use: Kubernetes rotates mounted secrets.
+    """The token of a file, which may change: Kubernetes rotates mounted secrets.
 
     Raises:
         SourceError: the file can't be read, or is empty, at the very start.
@@ -27,11 +30,23 @@ class TokenFile:
         self._last = self._read()
 
     def __call__(self) -> str:
-        """The token in force; the last good one while the file is gone, empty, or a pipe to wait for."""
+        """The token in force: the last good one."""
+        return self._last
+
+    def watch(self) -> None:
+        """Read it every second from now on, in a thread of its own: a file system that hangs must hold up no answer."""
+        threading.Thread(target=self._watch, name="token", daemon=True).start()
+
+    def renew(self) -> None:
+        """Read it anew; it stays as it was while the file is gone, empty, or a pipe to wait for."""
         with contextlib.suppress(SourceError):
             if not self._path.is_fifo():
                 self._last = self._read()
-        return self._last
+
+    def _watch(self) -> None:
+        rest = threading.Event()  # never set: the thread ends with the process
+        while not rest.wait(LOOK_S):
+            self.renew()
 
     def _read(self) -> str:
         try:
