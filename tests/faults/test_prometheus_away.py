@@ -108,7 +108,7 @@ def test_it_is_told_in_one_line(answer: Answer, told: str, judged: Callable[[str
     assert f": {told}" in said
 
 
-@pytest.mark.parametrize("answer, told", [(silence, "timed out"), (trickle, "not whole within 0.3 seconds")])
+@pytest.mark.parametrize("answer, told", [(silence, "timed out"), (trickle, "not whole after 0.3 s")])
 def test_it_is_not_waited_for_for_ever(
     answer: Answer, told: str, judged: Callable[[str], tuple[int, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

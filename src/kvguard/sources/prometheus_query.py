@@ -42,37 +42,33 @@ def instant_query(server: str, query: str, token: str | None = None) -> tuple[Sa
     """
     import httpx  # a fifth of a second that only those pay who ask
 
+    from kvguard.sources.http_body import TooLargeError
+
     shown = without_credentials(server)
     if token and not (token.isascii() and token.isprintable()):  # the client's own words would repeat it
         raise SourceError(f"{shown}: not asked: the token is no line of plain letters: look into its file")
     try:
         status, body = _asked(server, query, {"Authorization": f"Bearer {token}"} if token else {})
+    except TooLargeError:
+        most = LARGEST_ANSWER // 2**20
+        raise SourceError(f"{shown}: answered more than {most} MiB: narrow the query by labels") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise SourceError(f"{shown}: no answer ({_words(error)}): give the URL of a Prometheus server") from None
-    if len(body) > LARGEST_ANSWER:
-        raise SourceError(f"{shown}: answered more than {LARGEST_ANSWER // 2**20} MiB: narrow the query by labels")
     return _samples(_document(status, body, shown), shown)
 
 
 def _asked(server: str, query: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """The answer's status and body, the latter to a byte more than it may have."""
+    """The answer's status and body."""
     import httpx
 
-    url, deadline = f"{server.rstrip('/')}/api/v1/query", time.monotonic() + PATIENCE_SECONDS
+    from kvguard.sources.http_body import whole_body
+
+    asking, begun = {"Accept-Encoding": "identity", **headers}, time.monotonic()
     with (
         httpx.Client(timeout=PATIENCE_SECONDS, follow_redirects=True) as client,
-        client.stream(
-            "GET", url, params={"query": query}, headers={"Accept-Encoding": "identity", **headers}
-        ) as answer,
+        client.stream("GET", f"{server.rstrip('/')}/api/v1/query", params={"query": query}, headers=asking) as answer,
     ):
-        body = bytearray()
-        for piece in answer.iter_raw():  # nothing was asked for packed: a packet of 64 KiB can hold as many MiB
-            body += piece
-            if len(body) > LARGEST_ANSWER:
-                break
-            if time.monotonic() > deadline:
-                raise httpx.ReadTimeout(f"not whole within {PATIENCE_SECONDS:g} seconds")
-        return answer.status_code, bytes(body)
+        return answer.status_code, whole_body(answer, LARGEST_ANSWER, begun, PATIENCE_SECONDS)
 
 
 def _document(status: int, body: bytes, shown: str) -> Mapping[str, Any]:

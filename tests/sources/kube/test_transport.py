@@ -92,7 +92,7 @@ def test_an_answer_larger_than_any_pod_is_not_read_to_its_end(
     kube.pod("vllm-0", "vllm")
     monkeypatch.setattr(kube, "pod_object", lambda name: {"annotation": "x" * 5_000_000})
     [failure] = taken(Request(cluster, POD, {}, wake), wake, bool)
-    assert failure == Failure("the answer is larger than any pod")
+    assert failure == Failure("more than 4194304 bytes")
 
 
 @pytest.mark.parametrize(

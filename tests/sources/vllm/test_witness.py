@@ -219,7 +219,7 @@ def test_an_answer_that_trickles_is_given_up(vllm: FakeVllm) -> None:
     vllm.answers["/health"] = (200, b"x")
     answer = witness.ask(5.0)
     assert answer is not None
-    assert answer.problems == ("/health: no answer (not complete after 2 s)",)
+    assert answer.problems == ("/health: no answer (not whole after 2 s)",)
     witness.close()
 
 

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ import httpx
 
 from kvguard.errors import SourceError
 from kvguard.slotted import dataclass
+from kvguard.sources.http_body import whole_body
 from kvguard.sources.kube.address import Cluster
 
 _CONNECT_S = 10.0
@@ -22,6 +24,9 @@ _PIECE_BYTES = 64 * 1024
 _MOST_PIECES = 16
 """How many pieces may wait to be taken; then nothing more is read, and the server has to wait."""
 _LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
+"""No pod is larger."""
+_ANSWER_S = 30.0
+"""For the whole of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ class Request:
         # read for each request, as the token: the kubelet replaces it at times
         secure = self._cluster.url.startswith("https")
         trusted = ssl.create_default_context(cafile=self._cluster.ca_file) if secure else False
+        begun = time.monotonic()
         timeout = httpx.Timeout(_CONNECT_S, read=None if self._parameters else _CONNECT_S)
         with (
             httpx.Client(base_url=self._cluster.url, verify=trusted, timeout=timeout, trust_env=False) as client,
@@ -138,7 +144,8 @@ class Request:
             if self._parameters and response.status_code == 200:
                 self._pass_on(response)
             else:
-                self._put(Answer(response.status_code, _bounded(response)))
+                body = whole_body(response, _LARGEST_ANSWER_BYTES, begun, _ANSWER_S)
+                self._put(Answer(response.status_code, body))
 
     def _pass_on(self, response: httpx.Response) -> None:
         self._put(Opened())
@@ -163,12 +170,3 @@ class Request:
         with self._lock:
             self._items.append(item)
         self._wake.set()
-
-
-def _bounded(response: httpx.Response) -> bytes:
-    body = b""
-    for data in response.iter_raw():  # nothing was asked for packed: a packet of 64 KiB can hold as many MiB
-        body += data
-        if len(body) > _LARGEST_ANSWER_BYTES:
-            raise httpx.DecodingError("the answer is larger than any pod")
-    return body

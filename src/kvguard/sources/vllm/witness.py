@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from kvguard.errors import ConfigError
+from kvguard.sources.http_body import whole_body
 from kvguard.sources.vllm.answers import ServedModel, VllmAnswer
 from kvguard.sources.vllm.exposition import parse_metrics
 
@@ -111,16 +112,9 @@ class _Interview:
         return None
 
     def _get(self, path: str, largest: int) -> tuple[int, bytes]:
-        deadline = self._clock() + TIMEOUT_S
+        begun = self._clock()
         with self._client.stream("GET", path) as response:
-            body = bytearray()
-            for part in response.iter_raw():
-                body += part
-                if len(body) > largest:
-                    raise httpx.DecodingError(f"more than {largest} bytes")
-                if self._clock() > deadline:  # httpx counts from part to part: a trickle would last for ever
-                    raise httpx.ReadTimeout(f"not complete after {TIMEOUT_S:.0f} s")
-            return response.status_code, bytes(body)
+            return response.status_code, whole_body(response, largest, begun, TIMEOUT_S, self._clock)
 
 
 def _version(body: bytes) -> str:
