@@ -3,9 +3,10 @@
 import pytest
 
 from kvguard.render.layout import Terminal
-from kvguard.render.memory_bar import memory_bar, staircase
+from kvguard.render.memory_bar import memory_bar, memory_line, staircase
 from kvguard.render.memory_parts import Part, PartKind, memory_parts
-from kvguard.startup.report import Capacity, DeploymentCapacity, Memory, Phase, Start
+from kvguard.slotted import replace
+from kvguard.startup.report import Capacity, DeploymentCapacity, Memory, Phase, Start, StartWarning
 from tests.render.verdicts import REFUSED
 
 GIB = 2**30
@@ -62,6 +63,55 @@ def test_weights_and_non_torch_in_one_figure_stay_one_part() -> None:
     parts = memory_parts(start(memory, Capacity(weights_bytes=29 * GIB)))
 
     assert named(parts) == {"weights and non-torch": 30.0, "activation peak": 2.0, "CUDA graphs": 1.0, "KV cache": 38.0}
+
+
+CARD = {"total_gpu": 24 * GIB, "usable": 20 * GIB, "weights": 15 * GIB, "kv_cache": 5 * GIB}
+NOT_COUNTED = StartWarning("graphs-not-counted", "as the log says")
+
+
+def test_graphs_that_were_captured_beside_the_budget_are_drawn_outside_of_it() -> None:
+    graphs = replace(start(Memory(**CARD, cuda_graphs=GIB)), vllm_version="0.11.2")
+
+    assert named(memory_parts(graphs))["CUDA graphs outside"] == 1.0
+    assert named(memory_parts(graphs))["left outside"] == 3.0
+    assert [line.split("GiB  ")[1].strip() for line in memory_bar(graphs, Terminal(60), "")[1:5]] == [
+        "█" * 18,
+        "█" * 5,
+        "▓",
+        "░" * 4,
+    ]
+    assert memory_line(graphs, Terminal(), "") == [
+        "GPU memory in GiB: weights 15.00, KV cache 5.00; outside it CUDA graphs 1.00"
+    ]
+
+
+@pytest.mark.parametrize(
+    "version, warnings, estimated, taken, note",
+    [
+        ("0.11.2", (), None, 0.5, "CUDA graphs took 0.50 GiB more, outside the budget, when they were captured."),
+        ("0.11.2", (), None, 9, "CUDA graphs took 9.00 GiB more, outside the budget, when they were captured."),
+        ("0.18.0", (NOT_COUNTED,), 0.6, 0.5, "CUDA graphs took 0.50 GiB more, outside the budget, when they were capt"),
+        ("0.20.0", (), 0.6, 0.5, "CUDA graphs took 0.50 GiB; 0.60 GiB had been set aside for them."),
+        (None, (), 0.6, 0.5, "CUDA graphs took 0.50 GiB; 0.60 GiB had been set aside for them."),
+        (None, (), None, 0.5, "CUDA graphs took 0.50 GiB when they were captured."),
+    ],
+)
+def test_what_graphs_took_is_said_below(
+    version: str | None, warnings: tuple[StartWarning, ...], estimated: float | None, taken: float, note: str
+) -> None:
+    memory = Memory(
+        **CARD, cuda_graphs=round(taken * GIB), cuda_graphs_estimated=round(estimated * GIB) if estimated else None
+    )
+    graphs = replace(start(memory), vllm_version=version, warnings=warnings)
+
+    assert memory_bar(graphs, Terminal(), "")[-1].startswith(note)
+    assert ("CUDA graphs" in named(memory_parts(graphs))) == ("set aside" in note)
+
+
+def test_graphs_below_zero_are_noise() -> None:
+    graphs = replace(start(Memory(**CARD, cuda_graphs=-GIB)), vllm_version="0.11.2")
+
+    assert "CUDA graphs" not in "".join(memory_bar(graphs, Terminal(), ""))
 
 
 def test_the_engines_figures_stand_in_for_a_missing_profile() -> None:

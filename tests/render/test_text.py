@@ -12,7 +12,7 @@ from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import Lever, Outcome
 from kvguard.slotted import replace
 from kvguard.sources.documents import read_model_config
-from kvguard.startup.report import Phase
+from kvguard.startup.report import Capacity, DeploymentCapacity, Derived, Phase, Start
 from tests.render.pages import RAG, judged, log
 from tests.render.verdicts import PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
@@ -143,6 +143,15 @@ def test_two_that_only_together_are_enough_are_said_to_be() -> None:
     assert (
         "\nWhat would help: no single change is enough, two together are (requests)\n  ✔ --a 1 --b 2  9  none\n" in page
     )
+
+
+def test_what_follows_from_other_figures_is_shown_to_its_last_digit() -> None:
+    capacity = Capacity(gpu_blocks=65_537, derived={"kv_cache_tokens": Derived(1_048_592, "65,537 blocks × 16 tokens")})
+    start = Start(1, Phase.ALLOCATED, capacity=DeploymentCapacity(capacity))
+    page = text.render_report(replace(PASSED.report, start=start), Terminal())
+
+    assert "  KV cache size        1,048,592 tokens  computed\n" in page
+    assert "\n  KV cache size 1,048,592 tokens follows: 65,537 blocks × 16 tokens\n" in page
 
 
 def test_the_probe_budget_is_half_as_much_again() -> None:

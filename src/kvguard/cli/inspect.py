@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_formats_flag(parser)
     add_output_flags(parser, REPORT_RENDERERS)
+    parser.add_argument("-v", "--verbose", action="store_true", help="text: the code of each note as well")
 
 
 def run(arguments: argparse.Namespace) -> int:

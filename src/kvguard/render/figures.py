@@ -1,5 +1,6 @@
 """The tables of figures on a terminal page: capacity, engines, starts, times; each is empty where there is none."""
 
+from kvguard.render.key_figures import KeyFigure, key_figure
 from kvguard.render.layout import INDENT, Cell, Terminal, Tone, columns, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.probe_budget import probe_budget_line
@@ -11,28 +12,26 @@ WIDEST_CELL = 32
 """Columns of one cell of a table: a name that vLLM prints has less."""
 
 
+_FIGURES = (
+    ("maximum concurrency", "max_concurrency", "requests"),
+    ("KV cache size", "kv_cache_tokens", "tokens"),
+    ("KV cache memory", "kv_cache_bytes", "bytes"),
+    ("GPU blocks", "gpu_blocks", "blocks"),
+    ("weights", "weights_bytes", "bytes"),
+)
+
+
 def capacity_section(start: Start, report: CapacityReport, terminal: Terminal) -> list[str]:
     """What the weakest engine holds, with the line of each figure and what follows from them."""
     weakest = start.capacity.weakest
-    rows = [
-        ("maximum concurrency", weakest.max_concurrency, "requests", "max_concurrency"),
-        ("KV cache size", weakest.kv_cache_tokens, "tokens", "kv_cache_tokens"),
-        ("KV cache memory", weakest.kv_cache_bytes, "bytes", "kv_cache_bytes"),
-        ("GPU blocks", weakest.gpu_blocks, "blocks", "gpu_blocks"),
-        ("weights", weakest.weights_bytes, "bytes", "weights_bytes"),
-    ]
-    cells = [
-        [
-            Cell(name),
-            Cell(show(value, unit), Tone.STRONG if value is not None else Tone.QUIET),
-            Cell(place_of(start.lines.get(fact), report), Tone.QUIET),
-        ]
-        for name, value, unit, fact in rows
-    ]
+    cells = [_figure_row(name, key_figure(start, fact), unit, report) for name, fact, unit in _FIGURES]
+    if start.memory.cuda_graphs is not None:
+        graphs = KeyFigure(start.memory.cuda_graphs, start.lines.get("memory.cuda_graphs"))
+        cells.append(_figure_row("CUDA graphs", graphs, "bytes", report))
     derived = [
         line
-        for name, figure in weakest.derived.items()
-        for line in wrap(f"{name} {figure.value:,.6g} follows: {figure.how}", terminal.width, INDENT)
+        for fact, figure in weakest.derived.items()
+        for line in wrap(f"{_follows(fact, figure.value)}: {figure.how}", terminal.width, INDENT)
     ]
     several = len(start.engines) > 1 and weakest.engine is not None
     title = f"Capacity of engine {weakest.engine}, the weakest of {len(start.engines)}" if several else "Capacity"
@@ -59,6 +58,18 @@ def engines_section(start: Start, terminal: Terminal) -> list[str]:
         ]
     )
     return [terminal.paint("Engines", Tone.STRONG), *columns(rows, terminal, INDENT)]
+
+
+def _figure_row(name: str, figure: KeyFigure, unit: str, report: CapacityReport) -> list[Cell]:
+    if figure.value is None:
+        return [Cell(name), Cell(figure.note, Tone.QUIET)]
+    whence = "computed" if figure.how else ", ".join(filter(None, [place_of(figure.place, report), figure.note]))
+    return [Cell(name), Cell(show(figure.value, unit), Tone.STRONG), Cell(whence, Tone.QUIET)]
+
+
+def _follows(fact: str, value: float) -> str:
+    name, unit = next(((name, unit) for name, known, unit in _FIGURES if known == fact), ("block size", "tokens"))
+    return f"{name} {show(value, unit)} follows"
 
 
 def _engine_figures(engine: Capacity) -> list[str]:

@@ -39,7 +39,7 @@ NO_BREAK = "\u00a0"
 _ASCII = str.maketrans(
     {
         "✔": "+", "✘": "x", "?": "?", "×": "x", "−": "-", "–": "-", "·": "|", "…": "~", "→": ">", "±": "~",
-        "█": "#", "▒": "=", "░": ".", "▏": "|", "│": "|", "─": "-", "▁": "_", "≥": ">",
+        "█": "#", "▓": "%", "▒": "=", "░": ".", "▏": "|", "│": "|", "─": "-", "▁": "_", "≥": ">",
     }
 )  # fmt: skip
 """Each glyph that a page draws with, and the ASCII character in its column where the terminal cannot show it."""

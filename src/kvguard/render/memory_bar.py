@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kvguard.render.layout import NO_BREAK, Cell, Terminal, Tone, columns, wrap
-from kvguard.render.memory_parts import PartKind, memory_budget, memory_parts
+from kvguard.render.memory_parts import (
+    GRAPHS_OUTSIDE,
+    Part,
+    PartKind,
+    graphs_beside,
+    graphs_note,
+    memory_budget,
+    memory_parts,
+)
 from kvguard.render.quantities import show_size
 from kvguard.startup.report import Start
 from kvguard.units import format_bytes
@@ -17,6 +25,7 @@ _GLYPHS: Mapping[PartKind, tuple[str, Tone]] = MappingProxyType(
         PartKind.OUTSIDE: ("░", Tone.QUIET),
     }
 )
+_GRAPHS_GLYPH = "▓"
 _SLIVER = "▏"
 """Stands for a part that is there and too small for a column of its own."""
 SHORTEST, LONGEST = 12, 64
@@ -35,12 +44,19 @@ def memory_bar(start: Start, terminal: Terminal, indent: str) -> list[str]:
     bars = staircase([part.size for part in parts], max(SHORTEST, min(room, LONGEST)))
     rows = []
     for part, (name, size), (blank, length) in zip(parts, labels, bars, strict=True):
-        glyph, tone = _GLYPHS[part.kind]
+        glyph, tone = _glyph(part)
         drawn = glyph * length if length else (_SLIVER if part.size > 0 else "")
         bold = Tone.STRONG if part.kind is PartKind.KV_CACHE else Tone.PLAIN
         rows.append([Cell(name, bold), Cell(size, bold, right=True), Cell(" " * blank + drawn, tone)])
     title = [terminal.paint(line, Tone.STRONG) for line in wrap(_title(start), terminal.width)]
-    return [*title, *columns(rows, terminal, indent)]
+    note = graphs_note(start)
+    below = wrap(note, terminal.width, indent) if note else []
+    return [*title, *columns(rows, terminal, indent), *(terminal.paint(line, Tone.QUIET) for line in below)]
+
+
+def _glyph(part: Part) -> tuple[str, Tone]:
+    glyph, tone = _GLYPHS[part.kind]
+    return (_GRAPHS_GLYPH if part.name == GRAPHS_OUTSIDE else glyph), tone
 
 
 def memory_line(start: Start, terminal: Terminal, indent: str) -> list[str]:
@@ -54,7 +70,9 @@ def memory_line(start: Start, terminal: Terminal, indent: str) -> list[str]:
     whole = "GPU memory in GiB"
     if memory.total_gpu is not None and budget is not None and utilization is not None:
         whole = f"{whole}, {_in_gib(memory.total_gpu)} × {utilization:g} = {_in_gib(budget)}"
-    return [terminal.paint(line, Tone.QUIET) for line in wrap(f"{whole}: {taken}", terminal.width, indent)]
+    beside = graphs_beside(start)
+    graphs = "" if beside is None else f"; outside it CUDA graphs {_in_gib(beside)}".replace(" ", NO_BREAK)
+    return [terminal.paint(line, Tone.QUIET) for line in wrap(f"{whole}: {taken}{graphs}", terminal.width, indent)]
 
 
 def _in_gib(size: float) -> str:

@@ -4,10 +4,15 @@ from enum import StrEnum
 
 from kvguard.slotted import dataclass
 from kvguard.startup.report import Memory, Start
-from kvguard.units import GIB
+from kvguard.startup.versions import at_least
+from kvguard.units import GIB, format_bytes
 
 NOISE_BYTES = 0.05 * GIB
 """Sums of figures with two decimals are off by this much at most: five of them, each by half of its last place."""
+
+
+GRAPHS_OUTSIDE = "CUDA graphs outside"
+"""The part that CUDA graphs take of what lies outside the budget."""
 
 
 class PartKind(StrEnum):
@@ -39,19 +44,48 @@ def memory_parts(start: Start) -> tuple[Part, ...]:
     weights = memory.weights if memory.weights is not None else weakest.weights_bytes
     if kv_cache is None:
         return ()
-    taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(memory, weights) if size is not None]
+    graphs = None if graphs_counted(start) is False else memory.cuda_graphs_estimated
+    taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(memory, weights, graphs) if size is not None]
     inside = sum(part.size for part in taken) + kv_cache
     budget = [*taken, *_unnamed(memory, inside), Part("KV cache", PartKind.KV_CACHE, kv_cache)]
-    outside = _outside(memory)
+    outside = _outside(memory, graphs_beside(start) or 0)
     return tuple(budget + outside) if len(budget) + len(outside) > 1 else ()
 
 
-def _taken(memory: Memory, weights: int | None) -> list[tuple[str, int | None]]:
+def graphs_counted(start: Start) -> bool | None:
+    """Whether the CUDA graphs' memory was taken off the KV cache; `None` where the log does not tell."""
+    if any(warning.code == "graphs-not-counted" for warning in start.warnings):
+        return False
+    from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF  # the arithmetic only where memory is drawn
+
+    known = start.memory.suggested_utilization is not None or start.memory.cuda_graphs_estimated is not None
+    return False if at_least(start.vllm_version, GRAPHS_TAKEN_OFF) is False else known or None
+
+
+def graphs_beside(start: Start) -> int | None:
+    """Bytes that capturing CUDA graphs took beside the budget; `None` where they are in it, or nothing tells."""
+    taken = start.memory.cuda_graphs
+    return taken if taken is not None and taken > 0 and graphs_counted(start) is False else None
+
+
+def graphs_note(start: Start) -> str | None:
+    """What capturing CUDA graphs took, beside what was set aside for them; a figure below zero is noise, and none."""
+    taken, estimated = start.memory.cuda_graphs, start.memory.cuda_graphs_estimated
+    if taken is None or taken < 0:
+        return None
+    if graphs_beside(start):
+        return f"CUDA graphs took {format_bytes(taken)} more, outside the budget, when they were captured."
+    if estimated is None:
+        return f"CUDA graphs took {format_bytes(taken)} when they were captured."
+    return f"CUDA graphs took {format_bytes(taken)}; {format_bytes(estimated)} had been set aside for them."
+
+
+def _taken(memory: Memory, weights: int | None, graphs: int | None) -> list[tuple[str, int | None]]:
     if memory.consumed is not None and (weights is None or memory.non_torch is None):
         named: list[tuple[str, int | None]] = [("weights and non-torch", memory.consumed)]
     else:
         named = [("weights", weights), ("non-torch", memory.non_torch)]
-    return [*named, ("activation peak", memory.activation_peak), ("CUDA graphs", memory.cuda_graphs_estimated)]
+    return [*named, ("activation peak", memory.activation_peak), ("CUDA graphs", graphs)]
 
 
 def memory_budget(memory: Memory) -> float | None:
@@ -70,9 +104,13 @@ def _unnamed(memory: Memory, inside: float) -> list[Part]:
     return [Part("not itemised", PartKind.UNNAMED, whole - inside)]
 
 
-def _outside(memory: Memory) -> list[Part]:
+def _outside(memory: Memory, graphs: int) -> list[Part]:
     """What `gpu_memory_utilization` leaves: room for others, and for CUDA graphs where vLLM did not plan for them."""
     budget = memory_budget(memory)
     if memory.total_gpu is None or budget is None or memory.total_gpu <= budget:
         return []
-    return [Part("outside the budget", PartKind.OUTSIDE, memory.total_gpu - budget)]
+    whole = memory.total_gpu - budget
+    if not 0 < graphs <= whole:
+        return [Part("outside the budget", PartKind.OUTSIDE, whole)]
+    parts = (Part(GRAPHS_OUTSIDE, PartKind.OUTSIDE, graphs), Part("left outside", PartKind.OUTSIDE, whole - graphs))
+    return [part for part in parts if part.size > 0]

@@ -16,9 +16,10 @@ from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
 from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of
 from kvguard.render.text_levers import levers_section
-from kvguard.slo.objectives import Severity
+from kvguard.slo.objectives import Severity, Slo
+from kvguard.slo.remedies import failure_reason
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
-from kvguard.startup.report import CapacityReport, Start
+from kvguard.startup.report import CapacityReport, Phase, Start
 
 OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
     {
@@ -63,7 +64,7 @@ def render_report(report: CapacityReport, terminal: Terminal) -> str:
         return _page([_what_it_was(report, terminal), ["No start of a vLLM server in this log."]], terminal)
     sections = [
         _what_it_was(report, terminal),
-        _refused(start, terminal),
+        [*_failure(start, report, terminal), *_refused(start, terminal)],
         capacity_section(start, report, terminal),
         memory_bar(start, terminal, INDENT),
         engines_section(start, terminal),
@@ -128,6 +129,16 @@ def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[str]:
     facts = [origin_line(report).replace("line ", f"line{NO_BREAK}"), *(fact.replace(" ", NO_BREAK) for fact in what)]
     lines = wrap(" · ".join(facts), terminal.width, INDENT)
     return [terminal.paint(line, Tone.QUIET) for line in lines]
+
+
+def _failure(start: Start, report: CapacityReport, terminal: Terminal) -> list[str]:
+    """Why a start failed, in the words of a verdict."""
+    if start.phase is not Phase.FAILED:
+        return []
+    reason = failure_reason(start, Slo(), ())
+    text = shown(reason.message, LONGEST_REASON) + _in_brackets(place_of(reason.place, report))
+    text = text[:1].upper() + text[1:]
+    return [*wrap(text, terminal.width, INDENT), *_arrow(reason.remedy, INDENT, terminal)]
 
 
 def _refused(start: Start, terminal: Terminal) -> list[str]:

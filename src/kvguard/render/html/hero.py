@@ -5,9 +5,11 @@ from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment
 from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
+from kvguard.slo.objectives import Slo
+from kvguard.slo.remedies import failure_reason
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass
-from kvguard.startup.report import CapacityReport
+from kvguard.startup.report import CapacityReport, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,13 @@ def shown_only(report: CapacityReport) -> Markup:
     """The headline of a report that nobody judged."""
     phase = report.start.phase if report.start else "none"
     sentence = "What the log says of this start." if report.start else "No start of a vLLM server in this log."
+    failed = failure_reason(report.start, Slo(), ()) if report.start and report.start.phase is Phase.FAILED else None
     return element(
         "section",
-        element("h1", element("span", sentence, class_="headline"), id="verdict"),
+        element(
+            "h1", element("span", _sentence(failed.message) if failed else sentence, class_="headline"), id="verdict"
+        ),
+        _where(failed, report, None) if failed else None,
         _refused(report),
         class_=f"hero phase-{phase}",
         aria_labelledby="verdict",

@@ -2,7 +2,7 @@
 
 from kvguard.render.html.bars import Mark, Stretch, drawing
 from kvguard.render.html.markup import Markup, element, fragment
-from kvguard.render.memory_parts import Part, PartKind, memory_parts
+from kvguard.render.memory_parts import GRAPHS_OUTSIDE, Part, PartKind, graphs_note, memory_parts
 from kvguard.render.quantities import show_size
 from kvguard.startup.report import Capacity, Memory, Start
 from kvguard.units import format_bytes
@@ -22,6 +22,7 @@ def memory_section(start: Start) -> Markup | None:
     parts = memory_parts(start)
     if not parts:
         return None
+    graphs = graphs_note(start)
     whole = max(_extent(parts), *(_extent(_engine_parts(engine)) for engine in start.engines), 1.0)
     return element(
         "section",
@@ -32,7 +33,7 @@ def memory_section(start: Start) -> Markup | None:
         element(
             "div",
             _legend(parts),
-            element("div", _equation(start.memory, parts), _graphs(start.memory)),
+            element("div", _equation(start.memory, parts), element("p", graphs, class_="note") if graphs else None),
             class_="beside",
         ),
         aria_labelledby="memory",
@@ -70,6 +71,8 @@ def _bar(title: str, parts: tuple[Part, ...], memory: Memory, whole: float) -> M
 
 
 def _look(part: Part) -> str:
+    if part.name == GRAPHS_OUTSIDE:
+        return "graphs"
     return _KIND_LOOKS.get(part.kind) or _LOOKS.get(part.name, "unnamed")
 
 
@@ -110,18 +113,6 @@ def _equation(memory: Memory, parts: tuple[Part, ...]) -> Markup | None:
     left = next(part.size for part in parts if part.kind is PartKind.KV_CACHE)
     budget = f"{format_bytes(memory.total_gpu)} × {memory.utilization:g} = {_gib(memory.usable)}"
     return element("p", f"{budget} − {taken} = ", element("b", f"{format_bytes(left)} KV cache"), class_="equation")
-
-
-def _graphs(memory: Memory) -> Markup | None:
-    """CUDA graphs as captured, beside what profiling had set aside for them."""
-    if memory.cuda_graphs is None:
-        return None
-    taken = format_bytes(memory.cuda_graphs)
-    if memory.cuda_graphs_estimated is None:
-        text = f"CUDA graphs took {taken} more, outside the budget, when they were captured."
-    else:
-        text = f"CUDA graphs took {taken}; {format_bytes(memory.cuda_graphs_estimated)} had been set aside for them."
-    return element("p", text, class_="note")
 
 
 def _gib(size: float) -> str:
