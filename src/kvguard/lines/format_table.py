@@ -1,17 +1,16 @@
 """`FormatTable`: the rows as one thing to ask: what does a message tell, and could it go on?"""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kvguard import events
 from kvguard.events import Event, Origin
 from kvguard.lines.line_format import LineFormat, describes, match, match_cut, match_quoted, may_continue
-from kvguard.lines.openings import is_closed, may_open, openings
+from kvguard.lines.openings import is_closed, may_open
+from kvguard.lines.row_index import RowIndex
 from kvguard.slotted import fields, replace
 
-LEAST_BEGINNING = 12
-"""Characters of a format's literal that a text must end with to be taken for its beginning."""
 _WHAT_MAY_FOLLOW = (" ", ",", ".", "0", "x", "(")
 """How the rest of a cut message can begin: the next clause, or the other half of a figure or a word."""
 _COURSE = {events.ProcessStarted, events.ServerListening, events.ServerReady, events.ShutdownBegan}
@@ -38,7 +37,7 @@ class FormatTable:
 
     def __init__(self, rows: Sequence[LineFormat]) -> None:
         self.rows = tuple(rows)
-        self._by_literal = [(row.literal, row) for row in self.rows]
+        self._index = RowIndex(self.rows)
         self._asked: str | None = None
         self._known: list[LineFormat] = []
 
@@ -62,7 +61,7 @@ class FormatTable:
     def known(self, text: str) -> list[LineFormat]:
         """The rows whose literal the text holds, and whose messages can begin like it."""
         if text != self._asked:  # a line that no row tells is asked for again by what it could become
-            known = [row for literal, row in self._by_literal if literal in text and may_open(row.pattern, text)]
+            known = [row for row in self._index.holding(text) if may_open(row.pattern, text)]
             self._asked, self._known = text, known
         return self._known
 
@@ -107,7 +106,7 @@ class FormatTable:
             text: the message so far.
             by_pattern_alone: ask also the rows whose literal stands further behind.
         """
-        rows = self._opened_by(text) if by_pattern_alone else self.known(text)
+        rows = self._index.opened_by(text) if by_pattern_alone else self.known(text)
         return any(may_continue(row, text) for row in rows)
 
     def may_grow(self, message: str) -> bool:
@@ -120,16 +119,7 @@ class FormatTable:
 
     def ends_with_beginning(self, text: str) -> bool:
         """Whether the text ends with the beginning of a row's literal."""
-        return any(_ends_with_beginning_of(literal, text) for literal, _ in self._by_literal)
-
-    def _opened_by(self, text: str) -> Iterator[LineFormat]:
-        """The rows that could begin like the text, without those that could begin like any."""
-        return (row for row in self.rows if may_open(row.pattern, text) and "" not in openings(row.pattern))
-
-
-def _ends_with_beginning_of(literal: str, text: str) -> bool:
-    place = text.rfind(literal[:LEAST_BEGINNING])
-    return place >= 0 and len(text) - place < len(literal) and literal.startswith(text[place:])
+        return self._index.ends_with_beginning(text)
 
 
 def _likelihood(told: Told) -> tuple[bool, int, int]:

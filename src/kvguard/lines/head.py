@@ -178,8 +178,8 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
 def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tuple[Head, bool] | None:
     """The head with the next prefix taken off, and whether the message follows at once."""
     text = head.message.lstrip(" ")
-    for prefix in _beginning_with(text[0]) if text else ():
-        if not text.startswith(prefix.begins) or (prefix.holds and not any(part in text for part in prefix.holds)):
+    for prefix, begins in _beginning_with(text[:1]):
+        if not text.startswith(begins) or not _holds_any(text, prefix.holds):
             continue
         match = compiled(prefix.pattern).match(text)
         if match is None or not match[0]:
@@ -193,9 +193,18 @@ def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tupl
 
 
 @functools.lru_cache(maxsize=512)
-def _beginning_with(character: str) -> tuple[Prefix, ...]:
-    """The prefixes that can begin with this character: most of the table need not be tried."""
-    return tuple(prefix for prefix in PREFIXES if any(text[0] == character for text in prefix.begins))
+def _beginning_with(character: str) -> tuple[tuple[Prefix, tuple[str, ...]], ...]:
+    """The prefixes that can begin with this character, and how they then do: most of the table need not be tried."""
+    near = ((prefix, tuple(text for text in prefix.begins if text[0] == character)) for prefix in PREFIXES)
+    return tuple((prefix, begins) for prefix, begins in near if begins)
+
+
+def _holds_any(text: str, parts: tuple[str, ...]) -> bool:
+    """Whether the text holds one of the parts, where there are any; as a loop, this costs half as much."""
+    for part in parts:
+        if part in text:
+            return True
+    return not parts
 
 
 def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Head:

@@ -29,11 +29,36 @@ Opening = str | tuple[str, str]
 
 def may_open(pattern: str, text: str) -> bool:
     """Whether the text could be the beginning of what the pattern describes; when in doubt it could."""
-    if CLASS in pattern and (found := compiled(_CLASS).match(text)) is not None:
-        rest = text[found.end() :]
-        if not rest or _shares_beginning(pattern, rest):
-            return True
-    return _shares_beginning(pattern, text)
+    behind = behind_class(text) if takes_class(pattern) else None
+    return _shares_beginning(pattern, text) or (behind is not None and _shares_beginning(pattern, behind))
+
+
+def takes_class(pattern: str) -> bool:
+    """Whether an exception's class may stand before the message."""
+    return CLASS in pattern
+
+
+def behind_class(text: str) -> str | None:
+    """What stands behind the exception's class that the text could begin with; `None` if it could not."""
+    found = compiled(_CLASS).match(text)
+    return None if found is None else text[found.end() :]
+
+
+def rules_out(pattern: str, text: str) -> bool:
+    """Whether the first letter tells that the two begin with other words, as it does for most rows."""
+    first = pattern[:1]
+    return first.isalnum() and text[:1] not in ("", first) and not pattern.startswith(_QUANTIFIERS, 1)
+
+
+def agree(opening: Opening, text: str) -> bool:
+    """Whether one of the two begins like the other."""
+    if isinstance(opening, str):
+        return text.startswith(opening) or opening.startswith(text)
+    characters, behind = opening
+    found = compiled(characters).match(text)
+    return not text or (
+        found is not None and (found.end() == len(text) or _shares_beginning(behind, text[found.end() :]))
+    )
 
 
 def is_closed(pattern: str) -> bool:
@@ -42,17 +67,7 @@ def is_closed(pattern: str) -> bool:
 
 
 def _shares_beginning(pattern: str, text: str) -> bool:
-    if pattern[:1].isalnum() and text[:1] != pattern[:1] and not pattern.startswith(_QUANTIFIERS, 1):
-        return not text  # most rows are told by their first letter
-    return any(_agree(opening, text) for opening in openings(pattern))
-
-
-def _agree(opening: Opening, text: str) -> bool:
-    if isinstance(opening, str):
-        return text.startswith(opening) or opening.startswith(text)
-    characters, behind = opening
-    found = compiled(characters).match(text)
-    return found is not None and (found.end() == len(text) or _shares_beginning(behind, text[found.end() :]))
+    return not rules_out(pattern, text) and any(agree(opening, text) for opening in openings(pattern))
 
 
 @functools.cache
