@@ -87,6 +87,7 @@ def clean(text: str) -> str:
     return text if text.isascii() and "\t" not in text and "\x00" not in text else text.translate(_INVISIBLE)
 
 
+@functools.lru_cache(maxsize=1)  # until a first record is found, each line is asked whether it is one, and then read
 def envelope(text: str) -> Head:
     """Take off what a runtime, a runner or a viewer has put before (and, for boxes, behind) a physical line.
 
@@ -104,6 +105,7 @@ def envelope(text: str) -> Head:
     return head
 
 
+@functools.lru_cache(maxsize=1)
 def strip(text: str, around: Head | None = None, relayed: bool = True) -> Head:
     """Take everything off that stands before the message.
 
