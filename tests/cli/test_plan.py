@@ -206,12 +206,12 @@ def test_the_page_says_what_fits_and_what_is_assumed(capsys: Capture) -> None:
     status, text = page(capsys, LLAMA, "--kv-cache-memory-bytes", "4GiB", "--max-model-len", "8192")
 
     assert status == 0
-    assert "llama-3.1-8b: would start" in text
+    assert text.startswith("PASS would start; maximum concurrency at 8,192 tokens is 4 requests llama-3.1-8b · ")
     assert "131,072 bytes a token" in text
-    assert "blocks 2,048" in text
-    assert "tokens 32,768" in text
-    assert "concurrency 4.00x" in text
-    assert "longest context 32,752 max_model_len with which it would start" in text
+    assert "GPU blocks 2,048" in text
+    assert "KV cache size 32,768 tokens" in text
+    assert "maximum concurrency 4.00 requests of 8,192 tokens" in text
+    assert "longest context 32,752 tokens: the max_model_len with which it would start" in text
     assert "--vllm-version 0.32.0 the newest that was tested" in text
 
 
@@ -221,6 +221,45 @@ def test_without_a_pool_the_page_is_the_layout(capsys: Capture) -> None:
     assert status == 0
     assert "A block costs 2,097,152 bytes a rank" in text
     assert "One engine holds" not in text
+
+
+@pytest.mark.parametrize(
+    "words, headline",
+    [
+        ("", "no pool given, so the layout only llama-3.1-8b · "),
+        ("--min-concurrency 2", "UNKNOWN no pool given, so the layout only → give the card, --gpu-memory SIZE, or"),
+        ("--kv-cache-memory-bytes 4GiB", "FAIL would not start: a context of 131,072 tokens is asked for, 32,752 fit"),
+        ("--gpu-memory 12GiB", "FAIL would not start: nothing is left for the KV cache llama-3.1-8b · "),
+        (
+            "--kv-cache-memory-bytes 4GiB --max-model-len 200000",
+            "FAIL would not start: a context of 200,000 tokens is asked for, the model has no more than 131,072 llama",
+        ),
+        (
+            "--kv-cache-memory-bytes 4GiB --max-model-len 8192 --min-concurrency 4.5",
+            "FAIL would start; maximum concurrency at 8,192 tokens is 4 requests, below the 4.50 asked for llama",
+        ),
+        (
+            "--kv-cache-memory-bytes 3GiB..5GiB --max-model-len 8192 --min-concurrency 4",
+            "UNKNOWN would start; maximum concurrency at 8,192 tokens is 3 to 5 requests; whether the 4 asked for, the",
+        ),
+        (
+            "--gpu-memory 24GiB --max-model-len 45000",
+            "UNKNOWN may not start: a context of 45,000 tokens is asked for, 34,240 to 57,568 fit in the KV cache → "
+            "--from-log LOG of any start on that machine, or --reserve SIZE, narrows what is estimated llama",
+        ),
+        (
+            "--kv-cache-memory-bytes 4GiB --max-model-len 8192 --prompt-tokens 6000 --output-tokens 500 "
+            "--concurrent-requests 5 --data-parallel-size 2",
+            "PASS would start; 10 requests of 6,500 tokens run at once, at least the 5 asked for llama",
+        ),
+        (
+            "--kv-cache-memory-bytes 4GiB --max-model-len 8192 --max-num-batched-tokens 9000 --max-num-seqs 9001",
+            "FAIL would not start: max_num_batched_tokens (9000) must be greater than or equal to max_num_seqs (9001)",
+        ),
+    ],
+)
+def test_the_first_line_is_the_answer(words: str, headline: str, capsys: Capture) -> None:
+    assert page(capsys, LLAMA, *words.split())[1].startswith(headline)
 
 
 def test_a_miss_ends_with_what_to_change(capsys: Capture) -> None:

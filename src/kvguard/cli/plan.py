@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kvguard.cli import exit_status, plan_flags
+from kvguard.cli.answer import STATUS_OF
 from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError
+from kvguard.slo.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from kvguard.kvcache.layers import ModelLayers
     from kvguard.kvcache.levers import Answer, Facts, Lever, Target
     from kvguard.kvcache.options import Options
-    from kvguard.kvcache.plan import End, Plan
+    from kvguard.kvcache.plan import Plan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     plan = request.with_notes(plan, arguments.gpu_memory, taken)
     facts_at = partial(request.facts_of, arguments, model, read, options, start=start)
     answers = [_answer(plan, target, facts_at, read, options) for target in request.targets_of(arguments, plan)]
-    _print(arguments, model.name, plan, answers)
-    return _status(plan, answers)
+    outcome = _outcome_of(plan, answers)
+    _print(arguments, model.name, plan, answers, outcome)
+    return STATUS_OF[outcome]
 
 
 def _list_models() -> int:
@@ -98,6 +101,7 @@ def _levers(
     from kvguard.kvcache.changes import suggest
     from kvguard.kvcache.levers import Lever
     from kvguard.kvcache.plan import make_plan
+    from kvguard.render.plan_headline import reached
     from kvguard.slotted import replace
     from kvguard.units import Interval
 
@@ -117,29 +121,27 @@ def _levers(
         found = tuple(lever for lever in suggest(facts_at(mended), target) if lever.flag == flag)
         if found:
             return found
-    gives = Interval(_reached(mended, mended.low, target), _reached(mended, mended.high, target))
+    gives = Interval(reached(mended, mended.low, target), reached(mended, mended.high, target))
     return (Lever(flag, str(value), gives, price, _outcome(mended, target) == "pass", 0),)
 
 
 def _outcome(plan: "Plan", target: "Target") -> str:
     """Met if the low end meets it, missed if the high end misses it, else unknown; a refused start misses all."""
+    from kvguard.render.plan_headline import reached
+
     if plan.low is None or plan.high is None:
         return "unknown"
     if plan.starts is False:
         return "fail"
-    low, high = (_reached(plan, end, target) for end in (plan.low, plan.high))
+    low, high = (reached(plan, end, target) for end in (plan.low, plan.high))
     if plan.starts and low >= target.requests:
         return "pass"
     return "fail" if high < target.requests else "unknown"
 
 
-def _reached(plan: "Plan", end: "End", target: "Target") -> float:
-    if target.of_workload:
-        return (end.served or 0) * plan.layout.serving.dp
-    return end.pool.concurrency or 0.0
-
-
-def _print(arguments: argparse.Namespace, name: str, plan: "Plan", answers: "Sequence[Answer]") -> None:
+def _print(
+    arguments: argparse.Namespace, name: str, plan: "Plan", answers: "Sequence[Answer]", outcome: Outcome
+) -> None:
     if arguments.format == "json":
         from kvguard.cli.plan_request import options_in_force
         from kvguard.lines.secrets import mask_deep
@@ -152,11 +154,13 @@ def _print(arguments: argparse.Namespace, name: str, plan: "Plan", answers: "Seq
     from kvguard.render.log_text import shown
     from kvguard.render.plan_text import plan_text
 
-    put(plan_text(plan, shown(name), answers, terminal_of(sys.stdout, os.environ)))
+    asked = outcome if plan.low is not None or outcome is not Outcome.PASS else None
+    put(plan_text(plan, shown(name), answers, asked, terminal_of(sys.stdout, os.environ)))
 
 
-def _status(plan: "Plan", answers: "Sequence[Answer]") -> int:
+def _outcome_of(plan: "Plan", answers: "Sequence[Answer]") -> Outcome:
+    """The whole: a start or a target that fails outweighs what is not known."""
     outcomes = {answer.outcome for answer in answers}
     if plan.starts is False or "fail" in outcomes:
-        return exit_status.MISSED
-    return exit_status.UNKNOWN if plan.starts is None or "unknown" in outcomes else exit_status.MET
+        return Outcome.FAIL
+    return Outcome.UNKNOWN if plan.starts is None or "unknown" in outcomes else Outcome.PASS

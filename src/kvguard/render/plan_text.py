@@ -10,9 +10,12 @@ from kvguard.kvcache.levers import Answer, Lever, Target
 from kvguard.kvcache.options import Assumption
 from kvguard.kvcache.plan import End, Plan
 from kvguard.kvcache.workload import request_blocks
-from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
+from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, columns, wrap
+from kvguard.render.plan_headline import plan_headline, plan_remedy
+from kvguard.render.text import OUTCOME_TONES
 from kvguard.render.text_levers import lever_table, title_of
 from kvguard.slo import verdict
+from kvguard.slo.verdict import Outcome
 from kvguard.slotted import replace
 from kvguard.units import Interval, format_bytes, format_quantity
 
@@ -31,6 +34,7 @@ def plan_text(
     plan: Plan,
     name: str,
     answers: Sequence[Answer],
+    outcome: Outcome | None,
     page: Terminal,
 ) -> str:
     """The page.
@@ -39,9 +43,10 @@ def plan_text(
         plan: what was computed.
         name: the model, as the user named it.
         answers: each target, whether it is met, and what to change.
+        outcome: that of the whole; `None` where nothing was asked that has one.
         page: what it is drawn for.
     """
-    lines = [*_head(plan, name, page), ""]
+    lines = [*_head(plan, name, answers, outcome, page), ""]
     if plan.pool.budget is not None and plan.pool.budget.total is not None:
         lines += [*_budget(plan.pool.budget, page), ""]
     lines += _layout(plan.layout, page)
@@ -56,28 +61,33 @@ def plan_text(
     return page.finish(lines)
 
 
-def _head(plan: Plan, name: str, page: Terminal) -> list[str]:
+def _head(plan: Plan, name: str, answers: Sequence[Answer], outcome: Outcome | None, page: Terminal) -> list[str]:
     serving = plan.layout.serving
-    counts = ", ".join(f"{count} {kind}" for kind, count in plan.layout.model.counts().items())
+    counts = [
+        f"{format_quantity(count, 'layers')} of {_KINDS.get(kind, kind)}"
+        for kind, count in plan.layout.model.counts().items()
+    ]
     ranks = [
         f"{flag} {size}" for flag, size in (("TP", serving.tp), ("PP", serving.pp), ("DP", serving.dp)) if size > 1
     ]
-    deployed = ", ".join([f"vLLM {serving.release} ({serving.engine.upper()})", *ranks])
-    return [
-        page.paint(f"{name}: {_verdict(plan)}", _TONES[plan.starts]),
-        *wrap(f"{plan.layout.model.architecture}, {counts}; {deployed}", page.width),
+    facts = [
+        name,
+        plan.layout.model.architecture,
+        *counts,
+        f"vLLM {serving.release} ({serving.engine.upper()})",
+        *ranks,
     ]
-
-
-_TONES = {True: Tone.GOOD, False: Tone.BAD, None: Tone.DOUBT}
-
-
-def _verdict(plan: Plan) -> str:
-    if plan.low is None:
-        return "keeps no KV cache" if plan.layout.bytes_per_block == 0 else "no pool given, so the layout only"
-    if plan.starts is None:
-        return "can't tell whether it would start: the pool's interval straddles the answer"
-    return "would start" if plan.starts else "would not start"
+    told = wrap(" · ".join(fact.replace(" ", NO_BREAK) for fact in facts), page.width, INDENT)
+    word, _, tone = OUTCOME_TONES[outcome] if outcome else ("", "", Tone.PLAIN)
+    begin = f"{word}  " if word else ""
+    hang, remedy = " " * len(begin), plan_remedy(plan, answers)
+    lines = wrap(plan_headline(plan, answers), page.width, begin, hang)
+    lines += wrap(remedy, page.width, f"{hang}→ ", f"{hang}  ") if remedy else []
+    return [
+        page.paint(word, tone) + lines[0][len(word) :],
+        *lines[1:],
+        *(page.paint(line, Tone.QUIET) for line in told),
+    ]
 
 
 def _budget(budget: Budget, page: Terminal) -> list[str]:
@@ -127,14 +137,15 @@ def _group(bucket: Bucket) -> list[Cell]:
 def _capacity(plan: Plan, low: End, high: End, page: Terminal) -> list[str]:
     serving = plan.layout.serving
     null = "of which one is vLLM's null block" if serving.engine == "v1" else ""
-    rows = [("blocks", _span(low, high, lambda end: end.pool.blocks), null)]
-    rows.append(("tokens", _span(low, high, lambda end: end.pool.tokens), "as this release prints them"))
+    rows = []
     if low.pool.concurrency is not None:
-        figure = _span(low, high, lambda end: end.pool.concurrency or 0.0, "{:.2f}x")
-        rows.append(("concurrency", figure, f"requests of {serving.max_model_len:,} tokens (max_model_len)"))
+        figure = _span(low, high, lambda end: end.pool.concurrency or 0.0, "{:,.2f}")
+        rows.append(("maximum concurrency", figure, f"requests of {serving.max_model_len:,} tokens (max_model_len)"))
+    rows.append(("KV cache size", _span(low, high, lambda end: end.pool.tokens), "tokens, as this release prints them"))
+    rows.append(("GPU blocks", _span(low, high, lambda end: end.pool.blocks), null))
     if low.largest_max_model_len is not None:
         figure = _span(low, high, lambda end: end.largest_max_model_len or 0)
-        rows.append(("longest context", figure, "max_model_len with which it would start"))
+        rows.append(("longest context", figure, "tokens: the max_model_len with which it would start"))
     refusal = plan.contradiction or low.refusal
     lines = columns([[Cell(a), Cell(b, Tone.STRONG, right=True), Cell(c, Tone.QUIET)] for a, b, c in rows], page, "  ")
     stage = f", stage {low.limiting_stage} being the limit" if serving.pp > 1 else ""
