@@ -183,7 +183,7 @@ def test_a_refused_context_names_what_was_asked_what_fits_and_what_to_set() -> N
             "21.55 GiB of device memory are free, gpu_memory_utilization asks for 21.60 GiB: 0.05 GiB short",
             "at most 0.89 with what is free now",
         ),
-        ({"kind": FailureKind.OOM}, "the device ran out of memory: boom", "leave more room outside the KV cache"),
+        ({"kind": FailureKind.OOM}, "the device ran out of memory: boom", "the weights do not fit"),
         ({"kind": FailureKind.INVALID_CONFIG}, "an argument is wrong: boom", "correct the argument"),
         ({"kind": FailureKind.ENGINE_CRASH}, "an engine process died: boom", "read the traceback"),
         ({"kind": FailureKind.KILLED}, "a process was killed: boom", "whether the host ran out of memory"),

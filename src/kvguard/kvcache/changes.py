@@ -123,6 +123,42 @@ def _graphs(question: Question) -> Change | None:
     return Change("--enforce-eager", "", price, 11, lambda known: _more_bytes(known, graphs), remark=remark)
 
 
+def leave_room(readings: Sequence[Facts], short: Interval | None) -> Lever:
+    """A cache smaller by so many bytes of a rank, for what did not fit beside it.
+
+    Args:
+        readings: what is known, once for each reading of the evidence.
+        short: what was lacking; None where that is not known.
+    """
+    question = Question(tuple(readings), Target(1.0))
+    (lever,) = rank_levers(question, [_less_bytes(question.facts, short)])
+    return lever
+
+
+def _less_bytes(facts: Facts, short: Interval | None) -> Change:
+    flag, price = _SETS_THE_CACHE[facts.fixed], "a smaller KV cache"
+    share, total, cache = facts.utilization, facts.total_bytes, facts.kv_cache_bytes
+    if short is None or cache is None or facts.fixed == "blocks":
+        return direction(flag, "lower", price)
+    if facts.fixed == "bytes":
+        value = floor((cache.low - short.high) / MIB) * MIB
+        lost, spelt = Interval(value - cache.low, value - cache.high), str(value)
+    elif share is None or total is None:
+        return direction(flag, "lower", price)
+    else:
+        lower = floor((share - short.high / total.low) * 100 + 1e-9) / 100
+        lost, spelt = Interval(total.high * (lower - share), total.low * (lower - share)), f"{lower:g}"
+    if cache.low + lost.low <= 0:
+        return direction(flag, "lower", price)
+    return Change(flag, spelt, price, 4, lambda known: _more_bytes(known, lost))
+
+
+_SETS_THE_CACHE: Mapping[str | None, str] = MappingProxyType(
+    {None: "--gpu-memory-utilization", "bytes": "--kv-cache-memory-bytes", "blocks": "--num-gpu-blocks-override"}
+)
+"""What decides how much the cache takes, by what an option has fixed of it."""
+
+
 def _measured_blocks(question: Question) -> Change | None:
     """Without the option that fixes the blocks there are as many as were measured."""
     times = question.facts.unfixed_factor

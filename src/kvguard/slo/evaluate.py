@@ -170,17 +170,17 @@ def _levers(context: _Context, checks: Iterable[CheckResult], warnings: Iterable
     found = next((check.levers for check in checks if check.levers and check.severity is Severity.FAIL), ())
     if start is None or not (start.phase is Phase.FAILED or failing or found):
         return ()
-    from kvguard.slo import levers  # the arithmetic, as above
+    from kvguard.slo import failure_levers, levers, told_levers  # the arithmetic, as above
 
     if start.phase is Phase.FAILED:
-        return levers.levers_of_failure(start, context.slo)
+        return failure_levers.levers_of_failure(start, context.slo)
     if "no-kv-cache-memory" in failing:
-        return levers.levers_of_no_room(start)
+        return failure_levers.levers_of_no_room(start)
     if not found and "request-exceeds-pool" in failing and context.pools is not None:
         found = levers.levers_of_workload(1.0, start, context.slo, context.pools)
     if not found and "context-exceeds-pool" in failing:
-        return levers.levers_of_context(start, context.slo)
-    return levers.shortlist(found)
+        return failure_levers.levers_of_context(start, context.slo)
+    return told_levers.shortlist(found)
 
 
 def _observe(objective: Objective, context: _Context) -> Observation:

@@ -1,7 +1,10 @@
-"""What a refused start tells of its KV cache: a failure's bytes are the cache's only where its message speaks of it."""
+"""What a refused start tells of its memory: a failure's bytes are the cache's only where its message speaks of it."""
 
+from enum import Enum
+
+from kvguard.slotted import replace
 from kvguard.startup.report import Failure, FailureKind, Phase, Start, StartWarning
-from kvguard.units import format_bytes
+from kvguard.units import GIB, Interval, format_bytes
 
 OF_THE_CACHE = frozenset({FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMORY})
 """Failures whose bytes are the KV cache's; those of any other are of the whole device, or of one allocation in it."""
@@ -26,6 +29,46 @@ def share_of_one_request(failure: Failure) -> float | None:
     if failure.requested_max_model_len and failure.kv_cache_tokens is not None:
         return failure.kv_cache_tokens / failure.requested_max_model_len
     return None
+
+
+class RanOut(Enum):
+    """How far a start was when its device ran out of memory."""
+
+    LOADING = "loading"
+    PROFILING = "profiling"
+    ALLOCATED = "allocated"
+
+
+def ran_out(start: Start) -> RanOut | None:
+    """By what the log had told till then; `None` of an excerpt that shows no start, or hides its INFO lines."""
+    cache = start.capacity.weakest
+    if any(figure is not None for figure in (cache.gpu_blocks, cache.kv_cache_tokens, cache.max_concurrency)):
+        return RanOut.ALLOCATED
+    if start.memory.weights is not None or cache.weights_bytes is not None:
+        return RanOut.PROFILING
+    return None if start.vllm_version is None and start.generation is None else RanOut.LOADING
+
+
+_HALF_DIGIT = 0.005 * GIB
+
+
+def shortfall(failure: Failure) -> Interval | None:
+    """Bytes that were lacking, by the two figures of the message; `None` where it does not tell, or none were."""
+    needed, there = failure.needed_bytes, failure.available_bytes
+    if needed is None or there is None or needed < there:
+        return None  # an allocator may refuse what would fit, for it must lie in one piece
+    return Interval(needed - there - 2 * _HALF_DIGIT, needed - there + 2 * _HALF_DIGIT)
+
+
+def cause_of(start: Start) -> Failure | None:
+    """The failure, by its cause: a cache that is left less than nothing also ends a process that does not say so."""
+    failure, left = start.failure, start.capacity.weakest.kv_cache_bytes
+    if failure is None or failure.kind not in _UNEXPLAINED or left is None or left >= 0:
+        return failure
+    return replace(failure, kind=FailureKind.NO_KV_MEMORY, available_bytes=left)
+
+
+_UNEXPLAINED = frozenset({FailureKind.ENGINE_CRASH, FailureKind.OTHER})
 
 
 def no_room(start: Start) -> StartWarning | None:

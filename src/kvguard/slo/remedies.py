@@ -1,12 +1,11 @@
 """Why a verdict is what it is, and what to do about it: failures by kind, silent logs by cause, warnings by code."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import floor
 from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported, early_end
 from kvguard.slo.objectives import Slo
-from kvguard.slo.refusal import is_of_context, no_room
+from kvguard.slo.refusal import RanOut, cause_of, is_of_context, no_room, ran_out
 from kvguard.slo.verdict import CheckResult, Lever, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count, format_quantity
@@ -16,7 +15,7 @@ from kvguard.units import format_bytes, format_count, format_quantity
 
 def failure_reason(start: Start, slo: Slo, levers: Sequence[Lever]) -> Reason:
     """Why the start failed, in its own numbers, and the first thing to do; `levers` are what would meet the SLO."""
-    failure = start.failure
+    failure = cause_of(start)
     if failure is None:
         return Reason(
             "start-failed",
@@ -93,15 +92,32 @@ _FAILURE_REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
             "uses the device"
         ),
         FailureKind.FREE_MEMORY_BELOW_UTILIZATION: (
-            "another process holds device memory: end it or wait for it to go, then start again; or lower "
-            "--gpu-memory-utilization"
+            "another process holds device memory: end it or wait for it to go, then start again"
         ),
         FailureKind.INVALID_CONFIG: "correct the argument that the message names",
         FailureKind.ENGINE_CRASH: "read the traceback above the failure for its cause",
-        FailureKind.KILLED: "see whether the host ran out of memory or a probe killed it (kubectl describe pod, dmesg)",
+        FailureKind.KILLED: (
+            "see whether the host ran out of memory or a probe killed it (kubectl describe pod, dmesg); where the "
+            "device shares the host's memory, lower --gpu-memory-utilization"
+        ),
         FailureKind.OTHER: "read the message and the lines above it",
     }
 )
+
+
+_OUT_OF_MEMORY: Mapping[RanOut | None, str] = MappingProxyType(
+    {
+        RanOut.LOADING: (
+            "the weights do not fit: quantise them, or split them over more devices (--tensor-parallel-size), and see "
+            "what else uses the device"
+        ),
+        RanOut.PROFILING: (
+            "lower --max-num-batched-tokens or --max-num-seqs, or make room beside the weights: the KV cache comes "
+            "later, so that a lower --gpu-memory-utilization does not help"
+        ),
+    }
+)
+"""By how far the start was; else what `_FAILURE_REMEDIES` says."""
 
 
 def _failure_remedy(start: Start, failure: Failure, slo: Slo, levers: Sequence[Lever]) -> str:
@@ -116,11 +132,21 @@ def _failure_remedy(start: Start, failure: Failure, slo: Slo, levers: Sequence[L
         return f"set --max-num-seqs {failure.mamba_blocks} or less, or give the KV cache more memory"
     if failure.kind is FailureKind.KV_CACHE_TOO_SMALL and not is_of_context(failure):
         return "do what the message asks, or give the KV cache more memory"
-    total = start.memory.total_gpu
-    if failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION and failure.available_bytes and total:
-        share = floor(failure.available_bytes / total * 100) / 100
-        return f"{remedy} (at most {share:.2f} with what is free now)"
+    if failure.kind is FailureKind.OOM:
+        return _OUT_OF_MEMORY.get(ran_out(start), remedy)
+    if failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION:
+        return _of_free_memory(failure, levers)
     return remedy
+
+
+def _of_free_memory(failure: Failure, levers: Sequence[Lever]) -> str:
+    if failure.available_bytes is None and failure.transient:
+        return "another process gave memory back while this one measured: start again once it has come to rest"
+    if failure.available_bytes is None:
+        return "do what the message asks: less of the device held outside of vLLM, or a larger share of it"
+    share = next((lever.value for lever in levers), None)
+    lower = f"; or lower --gpu-memory-utilization (at most {share} with what is free now)" if share else ""
+    return f"{_FAILURE_REMEDIES[failure.kind]}{lower}"
 
 
 def _to_hold(slo: Slo, levers: Sequence[Lever]) -> str:
