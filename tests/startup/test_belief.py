@@ -131,6 +131,7 @@ FORMS: list[Callable[[str], str]] = [
 ]
 
 
+LINE_OF_REFUSAL = len((SERVING + LURES["a start that fails"]).partition("ValueError")[0].splitlines())
 WHOLE = LURES.pop("a whole start of the same processes")
 """Printed in raw lines it is what a container prints that was killed and started again: see test_doubt."""
 PRINTED = [form for form in FORMS if form not in (as_raw_lines_of_a_traceback, as_json, as_cri, as_compose, coloured)]
@@ -148,10 +149,11 @@ AS_THE_SERVER = {
 
 
 def believed(report: CapacityReport) -> dict[str, object]:
-    """What must not be moved: everything but what stats lines add up."""
+    """What must not be moved: everything but what stats lines add up, and that somebody was refused beside."""
     told = facts(report)
     for start in (told["start"],):
         start.pop("runtime"), start.pop("latest")
+        start["warnings"] = [warning for warning in start["warnings"] if warning["code"] != "nodes-differ"]
     return told
 
 
@@ -179,6 +181,16 @@ def test_raw_lines_are_withdrawn_when_the_old_server_speaks_again(lure):
     guard.feed(ALIVE.encode())
 
     assert believed(guard.report) == believed(read(SERVING + ALIVE))
+
+
+def test_a_refusal_of_unknown_processes_is_named_and_decides_nothing():
+    report = read(SERVING + LURES["a start that fails"] + ALIVE)
+
+    assert believed(report) == believed(read(SERVING + ALIVE))
+    assert report.start is not None
+    assert [(warning.code, warning.place and warning.place.line) for warning in report.start.warnings] == [
+        ("nodes-differ", LINE_OF_REFUSAL)
+    ]
 
 
 @pytest.mark.parametrize("form", PRINTED, ids=lambda form: form.__name__)

@@ -9,7 +9,7 @@ from kvguard.lines.stamps import elapsed
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import ENDED, SETTLED, Phase
-from kvguard.startup.state import StartState
+from kvguard.startup.state import LONGEST_START, StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
 """What may change a start that serves, if a process of that start says it."""
@@ -37,15 +37,14 @@ OUTLIVED = (
     "process-worker-method-failed",
 )
 """Formats of failures that a server which serves may outlive: what it does not, says so by another record."""
-LONGEST_START = 86400.0
-"""Seconds by which the beginning of a start can lie before its other lines."""
-_TROUBLE = (
+TROUBLE = (
     events.FailureReported,
     events.ProcessFailed,
     events.ExceptionRaised,
     events.ShutdownBegan,
     events.LineUnrecognized,
 )
+"""What no start goes on by."""
 _NO_BEGINNING = (events.ShutdownBegan, events.LineUnrecognized)
 _ONCE_PER_ENGINE = ("blocks-device-and-cpu", "kv-cache-size-and-concurrency")
 """Formats that an engine prints once in every release that has them; the token line alone is not among them."""
@@ -164,7 +163,7 @@ def _tells_another(state: StartState, event: Event) -> bool:
     if state.phase in ENDED:
         if state.titled and event.origin.trust is Trust.RAW:
             return False
-        return not isinstance(event, _TROUBLE) and _is_new(state, event.origin)
+        return not isinstance(event, TROUBLE) and _is_new(state, event.origin)
     if _speaks_for_another(state, event.origin) or _is_of_another_length(state, event):
         return True
     if event.format not in _ONCE_PER_ENGINE:
@@ -205,7 +204,7 @@ def may_open_run(state: StartState, event: Event) -> bool:
 
 def closes_run(event: Event) -> bool:
     """Whether the event, which begins no start, shows that what came before it was of the run that is there."""
-    return isinstance(event, (events.MaxConcurrency, events.BlocksAllocated, events.EngineInitialized, *_TROUBLE))
+    return isinstance(event, (events.MaxConcurrency, events.BlocksAllocated, events.EngineInitialized, *TROUBLE))
 
 
 def _speaks_for_another(state: StartState, origin: Origin) -> bool:

@@ -26,6 +26,7 @@ def cautions(
     found = (
         _context_reduced(state, source),
         _died(state, source),
+        _refused_beside(state, source),
         _restart_loop(history),
         *_ranks_differ(state, source),
         _engines_missing(state),
@@ -56,6 +57,14 @@ def _died(state: StartState, source: str) -> StartWarning | None:
     return StartWarning(
         "died-after-ready", f"the server died after it was ready: {state.died.value}", Place(source, state.died.line)
     )
+
+
+def _refused_beside(state: StartState, source: str) -> StartWarning | None:
+    """Code in a server's process could have printed it, so it decides nothing; but a refusal is never kept silent."""
+    if state.refused_beside is None:
+        return None
+    text = "a process that is none of this server's says that it was refused: the server that serves is judged"
+    return StartWarning("nodes-differ", text, Place(source, state.refused_beside))
 
 
 def _restart_loop(history: Sequence[StartSummary]) -> StartWarning | None:

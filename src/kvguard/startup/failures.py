@@ -19,6 +19,25 @@ _WEIGHT = {
     FailureKind.KV_CACHE_TOO_SMALL: 4,
 }
 """How near to the root cause a kind is; the first of the nearest is kept."""
+_REFUSALS = (
+    FailureKind.FREE_MEMORY_BELOW_UTILIZATION,
+    FailureKind.NO_KV_MEMORY,
+    FailureKind.KV_CACHE_TOO_SMALL,
+)
+"""The kinds of failure that no server finds once it serves; an invalid value may be a request's."""
+_NOT_STARTED = frozenset(
+    {
+        "process-engine-core-failed",
+        "process-engine-failed",
+        "process-initialization-failed",
+        "process-initialization-failed-named",
+        "process-start-timed-out",
+        "process-triton-engine-failed",
+        "process-worker-failed",
+        "process-worker-initialization-failed",
+    }
+)
+"""Formats of processes that say that they have not started."""
 _HARMLESS_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "WARN"})
 """Levels at which the words of a failure are advice, and the start goes on."""
 _RAISED = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)|(?<=Interrupt))"
@@ -34,6 +53,13 @@ def is_failure(event: Event) -> bool:
         return True
     # a shipper gives every raw line a level of its own: what an exception's class opens is no advice
     return event.origin.file is None and compiled(_RAISED).match(event.message) is not None
+
+
+def is_refusal(event: Event) -> bool:
+    """Whether only a server that has never served fails so."""
+    if isinstance(event, FailureReported) and is_failure(event):
+        return FailureKind(event.kind) in _REFUSALS
+    return isinstance(event, ProcessFailed) and event.format in _NOT_STARTED
 
 
 def take_failure(state: StartState, event: Event) -> None:

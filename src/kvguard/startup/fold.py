@@ -8,11 +8,9 @@ from collections import deque
 
 from kvguard import events
 from kvguard.events import Event, Origin
-from kvguard.lines.secrets import redact
-from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.slotted import replace
 from kvguard.startup import boundaries, failures
-from kvguard.startup.beside import Beside
+from kvguard.startup.beside import Beside, refutes_service
 from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.deployment import of_containers
@@ -21,6 +19,7 @@ from kvguard.startup.echo import Echo, is_repeated, mark_of, remember
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
+    ENDED,
     MAX_HISTORY,
     SETTLED,
     CapacityReport,
@@ -34,27 +33,6 @@ from kvguard.startup.report import (
 from kvguard.startup.snapshot import freeze, summarize
 from kvguard.startup.state import Sighting, StartState
 
-QUOTED = (
-    events.WeightsLoaded,
-    events.KvCacheMemory,
-    events.KvCacheSize,
-    events.MaxConcurrency,
-    events.BlocksAllocated,
-    events.BlocksCounted,
-    events.BlocksOverridden,
-    events.BlockSizeSet,
-    events.ContextReduced,
-    events.MemoryProfiled,
-    events.CudaGraphMemory,
-    events.EngineInitialized,
-    events.ServerReady,
-)
-"""What is kept word for word: messages about figures. The arguments may hold secrets, and fill a page."""
-MAX_QUOTES = 256
-"""Of one start: each of 64 engines and ranks prints four."""
-LONGEST_QUOTE = 400
-LONGEST_BUFFER = 600.0
-"""Seconds by which a line may stand behind later ones."""
 MAX_NEXT_RUN = 64
 """Facts that are kept until it shows whose run they are of."""
 _ORDER = (Phase.NONE, Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
@@ -138,13 +116,17 @@ class StartupFold:
         if self._doubt is not None and self._state is not None and self._doubt.is_of_old(event, self._state):
             return
         self._forget_stranger(event)
-        if self._is_of_an_end(event) or self._beside.is_anybodys(event, self._state):
+        if self._is_of_an_end(event):
             return
-        owner = self._beside.owner(event, self._state)
-        if owner is not None:
-            if not owner.closed or boundaries.is_believed(owner, event):
-                self._add(owner, event, now)
-            return
+        owner = self._beside.owner(event, self._state) or self._unseen(event)
+        if owner is None:
+            if not self._beside.is_anybodys(event, self._state):
+                self._place(event, now)
+        elif not owner.closed or boundaries.is_believed(owner, event):
+            self._add(owner, event, now)
+
+    def _place(self, event: Event, now: float | None) -> None:
+        """Add the event to the newest start, or to the one that it begins."""
         may_begin, self._may_begin = self._may_begin, False
         state = self._state
         if state is not None and state.phase not in SETTLED and is_repeated(state, event):
@@ -158,7 +140,9 @@ class StartupFold:
             self._begin(before[0] if before else event, now, in_doubt=way is Course.BEGINS_IN_DOUBT)
             for earlier in before:
                 self._join(earlier, now)
-        if self._state is not None and way is not Course.NOT_BELIEVED:
+        if way is Course.NOT_BELIEVED:
+            self._note_refusal(event)
+        elif self._state is not None:
             if way is Course.ANNOUNCES:
                 self._state.find_unready()
             self._join(event, now)
@@ -170,6 +154,20 @@ class StartupFold:
             state.next_run = [] if boundaries.closes_run(event) else [*state.next_run, event][:MAX_NEXT_RUN]
         self._add(state, event, now)
         self._settle(state)
+
+    def _unseen(self, event: Event) -> StartState | None:
+        """A start of which the log shows nothing but its refusal."""
+        if self._state is None or not refutes_service(self._state, event):
+            return None
+        self._starts += 1
+        return self._beside.take_in(StartState(index=self._starts, first_line=event.origin.line, of_vllm=True))
+
+    def _note_refusal(self, event: Event) -> None:
+        """A process that is none of the serving start's says that it has not come up: no fact, but never silence."""
+        state, origin = self._state, event.origin
+        strange = state is not None and origin.pid is not None and origin.pid not in state.pids
+        if state is not None and strange and origin.trust is events.Trust.RECORD and failures.is_refusal(event):
+            state.refused_beside = state.refused_beside or origin.line
 
     def _is_of_an_end(self, event: Event) -> bool:
         """Whether the log begins behind a start, at its shut-down: what fails then is no start."""
@@ -218,9 +216,10 @@ class StartupFold:
         if old is not None and first <= old.last_line:
             first = event.origin.line  # a pid that the start before had as well
         self._state = StartState(index=self._starts, first_line=first, began_clock=now)
+        self._state.behind_server = old is not None and old.behind_server and old.phase not in ENDED
         if old is None and self._first_heard is not None:
             self._state.api_server = self._server_shown
-            self._date(self._state, self._first_heard)
+            self._state.date(self._first_heard)
 
     def _withdraw_if_refuted(self, event: Event) -> None:
         if self._doubt is not None and self._state is not None:
@@ -230,10 +229,18 @@ class StartupFold:
 
     def _withdraw(self, doubt: Doubt) -> None:
         """The start before lives: the boundary was forged, and with it all that came behind."""
-        self._state, self._starts = doubt.old, doubt.starts
+        new, self._state, self._starts = self._state, doubt.old, doubt.starts
         self._history = deque(doubt.history, maxlen=MAX_HISTORY)
         self._doubt = doubt.earlier
         self._beside.forget()
+        if new is None or new.failure is None or new.failure.soft:
+            return
+        if new.pids:
+            doubt.old.refused_beside = new.failure.line
+        elif new.server_unnamed and doubt.old.behind_server:
+            self._starts += 1
+            new.index = self._starts
+            self._beside.take_in(new)
 
     def _settle(self, state: StartState) -> None:
         if self._doubt is None or state.phase is not Phase.READY:
@@ -256,7 +263,7 @@ class StartupFold:
                 state.speakers.setdefault(name, origin.pid)
         if origin.trust is not events.Trust.RAW:
             state.stripped = False
-        self._date(state, origin)
+        state.date(origin)
         state.latest_clock = now
         if origin.role is events.Role.API_SERVER:
             state.api_server = True
@@ -267,26 +274,11 @@ class StartupFold:
             state.highest_engine = max(state.highest_engine, origin.engine)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
-        self._quote(state, event)
+            state.behind_server = True
+        state.quote(event)
         remember(state, event)
         if not self._ends(state, event):
             self._goes_on(state, event, now)
-
-    def _quote(self, state: StartState, event: Event) -> None:
-        if isinstance(event, QUOTED) and event.origin.text is not None and len(state.quotes) < MAX_QUOTES:
-            state.quotes.setdefault(event.origin.line, redact(event.origin.text)[:LONGEST_QUOTE])
-
-    def _date(self, state: StartState, origin: Origin) -> None:
-        if state.began is None:
-            state.by_outer_stamp = origin.outer_stamp is not None
-        stamp = state.stamp_of(origin)
-        if stamp is None:
-            return
-        if state.began is None or 0 < elapsed(stamp, state.began) < boundaries.LONGEST_START:
-            state.began = stamp
-        back = 0.0 if state.latest is None else elapsed(stamp, state.latest)
-        state.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
-        state.latest = state.heard = stamp
 
     def _ends(self, state: StartState, event: Event) -> bool:
         """Failures and shut-downs; whether the event was one."""
@@ -343,9 +335,7 @@ class StartupFold:
         if not alive:
             return newest
         beside = [self._summed_up(state, (), 1, LogCounts()) for state in alive]
-        own = {state.index for state in alive}
-        history = tuple(summary for summary in newest.history if summary.index not in own)
-        return of_containers([replace(newest, history=history), *beside])
+        return of_containers([newest, *beside])
 
     def _newest(self, counts: LogCounts) -> CapacityReport:
         state, starts, before = self._state, self._starts, tuple(self._history)
@@ -353,7 +343,9 @@ class StartupFold:
             state, starts, before = self._echo.old, self._echo.starts, self._echo.history
         if state is None or not (state.of_vllm or state.failure):
             return CapacityReport(sources=(self.source,), counts=counts)
-        return self._summed_up(state, before, starts - len(self._beside.alive), counts)
+        own = {other.index for other in self._beside.alive}
+        before = tuple(summary for summary in before if summary.index not in own)
+        return self._summed_up(state, before, starts - len(own), counts)
 
     def _summed_up(
         self, state: StartState, before: tuple[StartSummary, ...], starts: int, counts: LogCounts

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
+from kvguard import events
 from kvguard.events import Event, Origin, Printed, StatsLogged
+from kvguard.lines.secrets import redact
+from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.slotted import dataclass, field
 from kvguard.startup.report import SETTLED, FailureKind, Phase
 
@@ -13,6 +16,30 @@ MAX_ENGINES = 1024
 """Engines told apart: the largest deployments have some hundred."""
 MAX_NOTED = 20
 """Unrecognised lines that a report shows; more are counted."""
+
+QUOTED = (
+    events.WeightsLoaded,
+    events.KvCacheMemory,
+    events.KvCacheSize,
+    events.MaxConcurrency,
+    events.BlocksAllocated,
+    events.BlocksCounted,
+    events.BlocksOverridden,
+    events.BlockSizeSet,
+    events.ContextReduced,
+    events.MemoryProfiled,
+    events.CudaGraphMemory,
+    events.EngineInitialized,
+    events.ServerReady,
+)
+"""What is kept word for word: messages about figures. The arguments may hold secrets, and fill a page."""
+MAX_QUOTES = 256
+"""Of one start: each of 64 engines and ranks prints four."""
+LONGEST_QUOTE = 400
+LONGEST_BUFFER = 600.0
+"""Seconds by which a line may stand behind later ones."""
+LONGEST_START = 86400.0
+"""Seconds by which the beginning of a start can lie before its other lines."""
 
 T = TypeVar("T")
 
@@ -108,6 +135,9 @@ class StartState:
     announced: dict[str, Origin] = field(default_factory=dict)
     """The API server's announcements so far, by kind."""
     api_server: bool = False
+    behind_server: bool = False
+    """Whether its API server has announced itself, or the one before that was not seen to end: an engine then begins no
+    further start."""
     engines: dict[int, EngineState] = field(default_factory=dict)
     engine_of_pid: dict[int, int] = field(default_factory=dict)
     ranks: dict[RankKey, RankState] = field(default_factory=dict)
@@ -145,6 +175,8 @@ class StartState:
     http_pids: set[int] = field(default_factory=set)
     failure: FailureState | None = None
     exception: Sighting[str] | None = None
+    refused_beside: int | None = None
+    """The line in which a process that is none of its own says that it was refused."""
     died: Sighting[str] | None = None
     stats_since_death: int = 0
     samples: int = 0
@@ -243,6 +275,24 @@ class StartState:
     def stamp_of(self, origin: Origin) -> float | None:
         """When a line was printed, by the one clock that dates this start."""
         return origin.outer_stamp if self.by_outer_stamp else origin.stamp
+
+    def date(self, origin: Origin) -> None:
+        """One of its lines has a stamp: it may be the earliest, and is the newest."""
+        if self.began is None:
+            self.by_outer_stamp = origin.outer_stamp is not None
+        stamp = self.stamp_of(origin)
+        if stamp is None:
+            return
+        if self.began is None or 0 < elapsed(stamp, self.began) < LONGEST_START:
+            self.began = stamp
+        back = 0.0 if self.latest is None else elapsed(stamp, self.latest)
+        self.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
+        self.latest = self.heard = stamp
+
+    def quote(self, event: Event) -> None:
+        """Keep the words of a line that told a figure."""
+        if isinstance(event, QUOTED) and event.origin.text is not None and len(self.quotes) < MAX_QUOTES:
+            self.quotes.setdefault(event.origin.line, redact(event.origin.text)[:LONGEST_QUOTE])
 
     def note(self, name: str, value: object, line: int, rank: int = 0) -> None:
         """Keep a fact unless a source of a higher rank has told it already; a later one of the same rank wins."""
