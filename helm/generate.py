@@ -63,6 +63,7 @@ OVERRIDES: Mapping[str, Schema] = {
     "*.digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
     "*.pullPolicy": one_of("Always", "IfNotPresent", "Never"),
     "imagePullSecrets": NAMED,
+    "runAsUser": {"anyOf": [POSITIVE, {"type": "null"}]},
     "log.from": one_of("tee", "loggingConfig", "podLog"),
     "log.maxMiB": {"type": "integer", "minimum": 1, "maximum": 1024},
     "log.container": FILLED,

@@ -58,7 +58,7 @@ def kustomized(folder: Path, *deployments, resource: str = "stack.yaml"):
 
 
 def pod_of(objects, name):
-    deployment = next(item for item in objects if item["kind"] == "Deployment" and item["metadata"]["name"] == name)
+    deployment = next(item for item in objects if item["kind"] != "ConfigMap" and item["metadata"]["name"] == name)
     kubernetes_validate.validate(deployment, "1.29", strict=True)
     return deployment["spec"]["template"]["spec"]
 
@@ -93,6 +93,21 @@ def test_the_component_adds_the_charts_own_sidecar_to_labelled_deployments_only(
     assert vllm["command"] == ENGINE["spec"]["template"]["spec"]["containers"][0]["command"]
     assert {"name": "VLLM_LOGGING_CONFIG_PATH", "value": "/opt/kvguard/logging.json"} in vllm["env"]
     assert pod_of(objects, "stack-deployment-router") == ROUTER["spec"]["template"]["spec"]
+
+
+def test_the_component_adds_it_to_a_statefulset_as_well(tree):
+    overlay = tree / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text("resources: [stack.yaml]\ncomponents: [../kvguard/kustomize/tee]\n")
+    labelled = copy.deepcopy(ENGINE) | {"kind": "StatefulSet"}
+    labelled["metadata"]["labels"]["kvguard"] = "enabled"
+    labelled["spec"]["serviceName"] = "engines"
+    labelled["spec"]["template"]["spec"]["initContainers"] = [{"name": "fetch", "image": "fetch:1"}]
+    spec = pod_of(kustomized(overlay, labelled), "stack-opt125m-deployment-vllm")
+    assert [item["name"] for item in spec["initContainers"]] == ["kvguard", "fetch"]
+    assert spec["initContainers"][0] == chart_sidecar(8000)[0]
+    assert spec["containers"][0]["command"][:3] == ["/bin/sh", "/opt/kvguard/kvguard-tee", "vllm"]
+    assert {volume["name"] for volume in spec["volumes"]} >= {"stack-storage", "vllm-log", "kvguard-slo"}
 
 
 def test_production_stack_gets_the_guard_by_kustomize_without_a_changed_value(tree):

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from tests.helm.conftest import CHART, CI_VALUES, containers, pod_specs, run
+from tests.helm.conftest import CHART, CI_VALUES, HELMS, containers, pod_specs, run
 
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -153,6 +153,32 @@ def test_every_container_is_restricted(render, values):
             assert context["allowPrivilegeEscalation"] is False
             assert context["capabilities"] == {"drop": ["ALL"]}
             assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+@pytest.mark.parametrize("values", CI_VALUES)
+def test_the_platform_gives_the_user_where_none_is_named(render, values):
+    for spec in pod_specs(render(values, "runAsUser=null")):
+        for context in [spec["securityContext"], *(item["securityContext"] for item in containers(spec))]:
+            assert not {"runAsUser", "runAsGroup", "fsGroup"} & set(context)
+
+
+@pytest.mark.parametrize("helm", HELMS)
+def test_another_user_is_every_containers_but_where_vllm_has_its_own(render, helm):
+    settings = ("runAsUser=1000850000", "vllm.securityContext.runAsUser=2000")
+    spec = template_of(next(o for o in render("standalone", *settings, helm=helm) if o["kind"] == "Deployment"))
+    assert guard_of(spec)["securityContext"]["runAsUser"] == 1000850000
+    assert spec["securityContext"]["fsGroup"] == 1000850000
+    assert vllm_of(spec)["securityContext"]["runAsUser"] == 2000
+
+
+def test_pods_of_long_names_have_each_a_guard(render):
+    stem = "meta-llama-3-1-70b-instruct-deployment-vllm-7c9f8d7b6c"
+    pods = [f"{stem}-abcde", f"{stem}-fghij", "osprey-0"]
+    deployments = [o for o in render("outside", f"outside.pods={json.dumps(pods)}") if o["kind"] == "Deployment"]
+    names = [item["metadata"]["name"] for item in deployments]
+    assert len(set(names)) == 3
+    assert max(map(len, names)) <= 63
+    assert names[2] == "osprey-kvguard-osprey-0"
 
 
 def test_a_pod_by_its_name_is_all_the_outside_guard_may_read(one):

@@ -19,10 +19,19 @@ own pods with these, each given the subchart's context:
 {{- if or (eq .Values.log.from "podLog") (eq .Values.mode "outside") .Values.guard.events }}true{{ end }}
 {{- end }}
 
+{{- /* Without a number the platform gives one: OpenShift refuses any that is not from the namespace's range. */ -}}
+{{- define "kvguard.user" -}}
+{{- with .Values.runAsUser -}}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+{{- end }}
+{{- end }}
+
 {{- define "kvguard.restricted" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
+{{- with include "kvguard.user" . }}
+{{ . }}
+{{- end }}
 readOnlyRootFilesystem: true
 allowPrivilegeEscalation: false
 capabilities:
@@ -33,9 +42,12 @@ seccompProfile:
 
 {{- define "kvguard.podSecurityContext" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- with include "kvguard.user" . }}
+{{ . }}
+{{- end }}
+{{- with .Values.runAsUser }}
+fsGroup: {{ int64 . }}
+{{- end }}
 fsGroupChangePolicy: OnRootMismatch
 seccompProfile:
   type: RuntimeDefault
@@ -116,7 +128,7 @@ failureThreshold: {{ .probe.failureThreshold }}
   resources:
     {{- toYaml $guard.resources | nindent 4 }}
   securityContext:
-    {{- include "kvguard.restricted" . | nindent 4 }}
+    {{- include "kvguard.restricted" $root | nindent 4 }}
   terminationMessagePolicy: FallbackToLogsOnError
   volumeMounts:
     - name: kvguard-slo

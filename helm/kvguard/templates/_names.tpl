@@ -56,6 +56,15 @@ app.kubernetes.io/component: {{ ternary "vllm" "guard" (eq .Values.mode "standal
 {{- end }}
 {{- end }}
 
+{{- /* The guard of a pod in mode outside: {root, pod}. Long names of pods differ at their ends. */ -}}
+{{- define "kvguard.outsideName" -}}
+{{- $name := printf "%s-%s" (include "kvguard.fullname" .root) .pod }}
+{{- if gt (len $name) 63 }}
+{{- $name = printf "%s-%s" ($name | trunc 54 | trimSuffix "-") (.pod | sha256sum | trunc 8) }}
+{{- end }}
+{{- $name }}
+{{- end }}
+
 {{- /* An image's reference from {repository, tag, digest}. */ -}}
 {{- define "kvguard.reference" -}}
 {{- if .digest }}

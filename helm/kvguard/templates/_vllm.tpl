@@ -58,7 +58,7 @@
   resources:
     {{- merge (dict) $vllm.resources $gpus | toYaml | nindent 4 }}
   securityContext:
-    {{- toYaml $vllm.securityContext | nindent 4 }}
+    {{- include "kvguard.user" . | fromYaml | merge (deepCopy $vllm.securityContext) | toYaml | nindent 4 }}
   volumeMounts:
     {{- include "kvguard.vllm.mounts" . | nindent 4 }}
     - name: cache
