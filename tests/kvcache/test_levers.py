@@ -8,10 +8,10 @@ import pytest
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.changes import suggest
 from kvguard.kvcache.levers import Facts, Lever, Target
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.models import named_config
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.uniform import UniformPool
-from kvguard.kvcache.workload import Workload
 from kvguard.units import GIB, Interval
 
 EXACT = Interval.exact

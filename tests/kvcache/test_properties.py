@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.fit import check_fit, longest_fit
 from kvguard.kvcache.layout import Layout, lay_out
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.models import MODELS, named_config
 from kvguard.kvcache.options import Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import blocks_per_request, describe_pool, pool_blocks
 from kvguard.kvcache.releases import Release
 from kvguard.kvcache.requests import held_blocks
-from kvguard.kvcache.workload import Workload, serve
+from kvguard.kvcache.workload import serve
 from kvguard.units import GIB
 
 NAMES = st.sampled_from(sorted(MODELS))

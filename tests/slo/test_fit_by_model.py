@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kvguard.errors import ConfigError
+from kvguard.kvcache.load import Workload as Request
 from kvguard.slo.evaluate import evaluate
-from kvguard.slo.fit import Request
 from kvguard.slo.fit_by_model import explain, fit_by_model
 from kvguard.slo.objectives import Workload
 from kvguard.slo.verdict import Outcome
@@ -71,7 +71,7 @@ def test_the_pool_behind_the_printed_figures_is_found_and_the_load_counted(name:
     assert explained[0].blocks.high >= low
     for row in told["expect"]["workload"]:
         if low <= row["num_blocks"] <= high and "requests" in row:
-            fit = fit_by_model(explained, Request(row["prompt"] + row["output"], row["shared_prefix"]))
+            fit = fit_by_model(explained, Request(row["prompt"], row["output"], row["shared_prefix"]))
             assert floor(fit.interval.low) <= row["requests"] <= floor(fit.interval.high)
 
 
@@ -83,7 +83,7 @@ def test_a_hybrid_holds_what_its_groups_leave() -> None:
     told, config = case("ex14-qwen38-27b-fp8kv-tp2")
     of, engine = printed("ex14-qwen38-27b-fp8kv-tp2")
     explained = explain(of, engine, config)
-    held = {length: fit_by_model(explained, Request(length)).interval.low for length in (8_192, 32_768, 131_072)}
+    held = {length: fit_by_model(explained, Request(length, 0)).interval.low for length in (8_192, 32_768, 131_072)}
     assert {length: round(fits, 2) for length, fits in held.items()} == {8_192: 17.25, 32_768: 7.67, 131_072: 2.3}
     assert told["expect"]["max_concurrency"] == 2.31
 

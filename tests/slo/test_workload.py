@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kvguard.kvcache.models import named_config
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.verdict import CheckKind, CheckResult, Outcome, Verdict
@@ -336,3 +337,24 @@ def test_a_saturated_load_cuts_the_high_end() -> None:
     open_end = check(rag(engines=(engine,), runtime=Runtime()), asked(20))
     assert open_end.high == pytest.approx(19.2, abs=0.1)
     assert narrowed.high == 5.0
+
+
+@pytest.mark.parametrize("shared", [1_599, 1_600])
+@pytest.mark.parametrize("by_config", [False, True])
+def test_a_prompt_that_is_all_shared_has_its_last_token_computed_anew(shared: int, by_config: bool) -> None:
+    """102 blocks a request of 1,620 tokens, 99 of them shared whole: the same by the log and by the model."""
+    named = named_config("llama-3.1-8b")
+    assert named is not None
+    config = named.whole if by_config else None
+    load = asked(100, 1_600, 20, shared_prefix_tokens=shared, model_config=config, uniform_layers=True)
+    result = check(rag(block_size=16, vllm_version="0.20.0"), load)
+    assert result.observed == pytest.approx((2_559 - 99) / 3, abs=0.01)
+
+
+def test_blocks_of_one_engine_are_said_to_be_of_one() -> None:
+    engine = replace(RAG, token_figure=TokenFigure.POOL)
+    engines = (engine, replace(engine, engine="1"))
+    both = rag(engines=engines, capacity=deployment(*engines), block_size=16)
+    result = check(both, asked(8, uniform_layers=True))
+    assert result.observed == 8
+    assert "each engine: a request takes 532 of 2,559 usable blocks" in result.reason

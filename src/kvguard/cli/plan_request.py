@@ -14,13 +14,13 @@ from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.levers import Facts, Target
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.options import Assumption, Options, resolve
 from kvguard.kvcache.plan import Plan, PoolInput
 from kvguard.kvcache.pool import recover_blocks
 from kvguard.kvcache.releases import default_utilization, parse_release
 from kvguard.kvcache.serving import Serving
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
-from kvguard.kvcache.workload import Workload
 from kvguard.slotted import replace
 from kvguard.units import GIB, Interval
 

@@ -14,11 +14,12 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache.fit import check_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import blocks_per_request, max_concurrency, pool_blocks
 from kvguard.kvcache.spelling import AND
 from kvguard.kvcache.uniform import UniformPool
-from kvguard.kvcache.workload import Workload, serve
+from kvguard.kvcache.workload import serve
 from kvguard.slotted import dataclass, replace
 from kvguard.units import Interval
 
@@ -242,7 +243,7 @@ def _weigh_workload_by_log(facts: Facts, at_length: Interval, factor: Interval) 
         growing = Interval(at_length.low * scale, at_length.high * scale if facts.one_kind_of_layer else inf)
     else:
         pool = facts.uniform.scaled(factor)
-        growing = pool.holds(pool.request(load.stored_tokens, load.shared_prefix_tokens))
+        growing = pool.holds(pool.request(load))
     fixed = growing if facts.one_kind_of_layer else at_length
     most = facts.max_num_seqs or inf
     low, high = min(growing.low, fixed.low, most), min(max(growing.high, fixed.high), most)

@@ -15,7 +15,7 @@ from kvguard.kvcache.levers import (
     refused,
     with_options,
 )
-from kvguard.kvcache.workload import Workload
+from kvguard.kvcache.load import Workload
 from kvguard.slotted import replace
 from kvguard.units import Interval
 

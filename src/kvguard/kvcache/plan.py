@@ -8,10 +8,11 @@ from kvguard.kvcache.budget import Budget
 from kvguard.kvcache.fit import Refusal, check_fit, longest_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.options import Assumption, Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import Pool, describe_pool, pool_blocks
 from kvguard.kvcache.serving import Serving
-from kvguard.kvcache.workload import Service, Workload, serve
+from kvguard.kvcache.workload import Service, serve
 from kvguard.slotted import dataclass
 from kvguard.units import Interval
 

@@ -2,6 +2,7 @@
 
 from math import ceil, floor
 
+from kvguard.kvcache.load import Workload
 from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
@@ -32,10 +33,10 @@ class UniformPool:
         blocks = Interval(floor(self.blocks.low * factor.low), floor(self.blocks.high * factor.high))
         return UniformPool(blocks, self.block_size, self.shares_prefixes)
 
-    def request(self, stored_tokens: int, shared_prefix_tokens: int) -> RequestOfBlocks:
+    def request(self, load: Workload) -> RequestOfBlocks:
         """What one request takes; only whole blocks of a prefix are shared, once an engine."""
-        whole = ceil(stored_tokens / self.block_size)
-        shared = min(floor(shared_prefix_tokens / self.block_size), whole) if self.shares_prefixes else 0
+        whole = ceil(load.stored_tokens / self.block_size)
+        shared = min(load.shareable_tokens // self.block_size, whole) if self.shares_prefixes else 0
         return RequestOfBlocks(max(whole - shared, 1), shared)
 
     def holds(self, request: RequestOfBlocks) -> Interval:

@@ -6,27 +6,9 @@ from kvguard.kvcache import releases
 from kvguard.kvcache.groups import Group
 from kvguard.kvcache.layers import LayerKind
 from kvguard.kvcache.layout import Layout
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.requests import held_blocks
 from kvguard.slotted import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What one request of the load is, in tokens."""
-
-    prompt_tokens: int
-    output_tokens: int
-    shared_prefix_tokens: int = 0
-
-    @property
-    def request_tokens(self) -> int:
-        """Prompt and output together."""
-        return self.prompt_tokens + self.output_tokens
-
-    @property
-    def stored_tokens(self) -> int:
-        """Tokens in the cache while the last one is being computed: the last token itself is never stored."""
-        return max(0, self.request_tokens - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +79,9 @@ def _shared(group: Group, layout: Layout, workload: Workload) -> tuple[int, int]
     Only whole blocks are shared, in the unit in which all groups' blocks end together.
     """
     serving, spec = layout.serving, group.spec
-    if not serving.prefix_caching or not workload.shared_prefix_tokens or spec.kind == LayerKind.CROSS.value:
+    if not serving.prefix_caching or spec.kind == LayerKind.CROSS.value:
         return 0, 0
-    prefix = min(workload.shared_prefix_tokens, workload.prompt_tokens - 1)  # the prompt's last token is computed anew
-    usable = prefix // layout.hash_block * layout.hash_block
+    usable = workload.shareable_tokens // layout.hash_block * layout.hash_block
     if not usable:
         return 0, 0
     if spec.is_state:

@@ -8,19 +8,6 @@ from kvguard.units import Interval, format_count
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request at its longest, in tokens."""
-
-    tokens: int
-    shared_prefix_tokens: int = 0
-
-    @property
-    def stored_tokens(self) -> int:
-        """Tokens in the cache while the last one is being generated: that one is never stored."""
-        return max(self.tokens - 1, 1)
-
-
-@dataclass(frozen=True, slots=True)
 class Fit:
     """Requests that one engine holds at once without preemption, unrounded, before any cap of the scheduler."""
 

@@ -2,15 +2,16 @@
 
 from math import ceil, floor, inf
 
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.uniform import UniformPool
 from kvguard.slo.exactness import exact_concurrency
-from kvguard.slo.fit import Fit, Request, in_blocks, spanned
+from kvguard.slo.fit import Fit, in_blocks, spanned
 from kvguard.slo.layer_evidence import block_sizes, is_hybrid, one_kind_because
 from kvguard.startup.report import Capacity, Start, TokenFigure
 from kvguard.units import Interval, format_count
 
 
-def fit_by_log(start: Start, engine: Capacity, request: Request, uniform: bool) -> Fit | None:
+def fit_by_log(start: Start, engine: Capacity, request: Workload, uniform: bool) -> Fit | None:
     """Requests of that length on that engine; `None` where the log holds too few figures.
 
     Args:
@@ -48,15 +49,15 @@ def uniform_pools(start: Start, engine: Capacity) -> tuple[UniformPool, ...]:
     return tuple(UniformPool(blocks, size, sharing) for size in sizes if (blocks := _blocks(engine, size)) is not None)
 
 
-def _one_kind(start: Start, engine: Capacity, request: Request) -> Fit | None:
+def _one_kind(start: Start, engine: Capacity, request: Workload) -> Fit | None:
     pools = uniform_pools(start, engine)
     sizes = [format_count(pool.block_size) for pool in pools]
     counted = f"in blocks of {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))} tokens" if sizes else ""
     return spanned([_in_whole_blocks(pool, request) for pool in pools], counted)
 
 
-def _in_whole_blocks(pool: UniformPool, request: Request) -> Fit:
-    need = pool.request(request.stored_tokens, request.shared_prefix_tokens)
+def _in_whole_blocks(pool: UniformPool, request: Workload) -> Fit:
+    need = pool.request(request)
     return Fit(pool.holds(need), in_blocks(pool.usable.low, need.added, need.shared))
 
 
@@ -75,7 +76,7 @@ def _blocks(engine: Capacity, size: int) -> Interval | None:
     return Interval(low, high) if low <= high else None
 
 
-def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | None) -> Fit | None:
+def _open(start: Start, engine: Capacity, request: Workload, by_tokens: Fit | None) -> Fit | None:
     """Both answers, where the log does not tell the kinds of layers."""
     length = engine.max_model_len
     at_length = exact_concurrency(engine, start.block_size, is_hybrid(start, engine))
@@ -85,11 +86,11 @@ def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | Non
     least = f"hybrid: at least {format_count(at_length.low)}"
     several = refutes_uniform(start, engine)
     if several is not None:
-        growing = at_length.high * length / request.tokens
+        growing = at_length.high * length / request.request_tokens
         if_all = f"about {format_count(growing)} if all of a request grows with its length"
         how = f"{least}, {if_all}: {several}"
         return Fit(Interval(low, inf), how, settles=_BY_CONFIG)
-    growing = at_length.high * length / request.tokens if by_tokens is None else by_tokens.interval.high
+    growing = at_length.high * length / request.request_tokens if by_tokens is None else by_tokens.interval.high
     how = f"one kind of layer: {format_count(growing)}; {least}"
     return Fit(Interval(low, max(low, growing)), how, settles=f"{_BY_CONFIG}, or declare workload.layers: uniform")
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.layout import Layout, lay_out
+from kvguard.kvcache.load import Workload
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import recover_blocks
-from kvguard.kvcache.workload import Workload, serve
-from kvguard.slo.fit import Fit, Request, in_blocks, spanned
+from kvguard.kvcache.workload import serve
+from kvguard.slo.fit import Fit, in_blocks, spanned
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.told_options import in_flight_options, possible_options
 from kvguard.slotted import dataclass
@@ -90,12 +91,11 @@ def _explained(model: ServedModel, options: tuple[Options, ...], figures: Figure
     )
 
 
-def fit_by_model(explained: tuple[Explained, ...], request: Request) -> Fit:
+def fit_by_model(explained: tuple[Explained, ...], request: Workload) -> Fit:
     """Requests of that length on an engine whose pool is explained: exact but for what the log leaves open."""
-    load = Workload(request.tokens, 0, request.shared_prefix_tokens)
     groups = len(explained[0].layout.groups)
     counted = "by config.json" if groups == 1 else f"by config.json: {groups} groups of layers"
-    found = spanned([_fit(one, load) for one in explained], counted)
+    found = spanned([_fit(one, request) for one in explained], counted)
     assert found is not None, "no layout explains the log: the log alone counts"
     return found
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache import workload as load
 from kvguard.kvcache.levers import Facts
 from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
@@ -95,7 +94,7 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         tensor_parallel_size=start.tensor_parallel_size or 1,
         data_parallel_size=max(start.capacity.engines, 1),
         one_kind_of_layer=_one_kind(start, engine, workload),
-        workload=None if workload is None else _load(workload),
+        workload=None if workload is None else workload.request,
     )
 
 
@@ -125,10 +124,6 @@ def _unfixed(engine: Capacity) -> float | None:
 
 def _weakest(pools: Pools, engine: Capacity) -> Capacity:
     return next((one for one in pools.engines if one.engine == engine.engine), pools.engines[0])
-
-
-def _load(workload: Workload) -> load.Workload:
-    return load.Workload(workload.prompt_tokens, workload.output_tokens, workload.shared_prefix_tokens)
 
 
 def _of_model(explained: Explained, config: Mapping[str, object], measured: Facts) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kvguard.kvcache import load
 from kvguard.slotted import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -155,6 +156,11 @@ class Workload:
     def request_tokens(self) -> int:
         """Tokens of one request at its end, prompt and output; 0 where no request is declared."""
         return self.prompt_tokens + self.output_tokens if self.prompt_tokens else 0
+
+    @property
+    def request(self) -> load.Workload:
+        """One request, as the arithmetic takes it."""
+        return load.Workload(self.prompt_tokens, self.output_tokens, self.shared_prefix_tokens)
 
     @property
     def longest_request_tokens(self) -> int | None:

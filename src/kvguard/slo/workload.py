@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from math import floor, isinf
 
-from kvguard.slo.fit import Fit, Request
+from kvguard.kvcache.load import Workload as Request
+from kvguard.slo.fit import Fit
 from kvguard.slo.objectives import Workload
 from kvguard.slo.observation import Observation, computed, unknown
 from kvguard.slo.pools import Pools
@@ -28,7 +29,7 @@ class Held:
 def held_workload(pools: Pools, tokens: int | None = None) -> Held | None:
     """Requests of the workload's length, or of `tokens`, without preemption; `None` where too little is known."""
     start, workload = pools.start, pools.workload
-    request = Request(tokens or workload.request_tokens, workload.shared_prefix_tokens if tokens is None else 0)
+    request = workload.request if tokens is None else Request(tokens, 0)
     engines = pools.engines
     fits = [fit for engine in engines if (fit := pools.fit(engine, request)) is not None]
     if len(fits) < len(engines):
@@ -56,7 +57,7 @@ def said_of_workload(pools: Pools) -> str | None:
     held = held_workload(pools) if pools.workload.request_tokens else None
     if held is None:
         return None
-    requests = f"requests of {format_quantity(held.request.tokens, 'tokens')}"
+    requests = f"requests of {format_quantity(held.request.request_tokens, 'tokens')}"
     return f"{_ends(held.service)} {requests} fit without preemption; no number of them was asked for"
 
 
@@ -77,7 +78,7 @@ def _concurrent(pools: Pools) -> Observation:
     if held is None:
         return _too_little(subject)
     fit, cap = held.fit, pools.start.max_num_seqs
-    notes = [fit.how]
+    notes = [fit.how if held.engines == 1 else f"each engine: {fit.how}"]
     if cap is not None and fit.interval.high > cap:
         notes.append(f"max_num_seqs runs {format_count(cap)} at once")
     if held.engines > 1:
@@ -156,7 +157,7 @@ def _load_seen(start: Start, held: Held) -> Iterator[StartWarning]:
     running, waiting, usage = load.peak_running, load.peak_waiting or 0, load.peak_kv_cache_usage
     fit = held.fit.interval
     holds = _ends(fit)
-    pool = f"the pool holds {holds} of your {format_count(held.request.tokens)}-token requests"
+    pool = f"the pool holds {holds} of your {format_count(held.request.request_tokens)}-token requests"
     seen = f"{format_count(running)} running at {format_ratio(usage, 1)}"
     if waiting:
         seen = f"{seen}, {format_count(waiting)} waiting"

@@ -1,0 +1,27 @@
+"""What one request of a load is, in tokens."""
+
+from kvguard.slotted import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One request of the load, at its longest; the shared prefix is part of the prompt."""
+
+    prompt_tokens: int
+    output_tokens: int
+    shared_prefix_tokens: int = 0
+
+    @property
+    def request_tokens(self) -> int:
+        """Prompt and output together."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def stored_tokens(self) -> int:
+        """Tokens in the cache while the last one is being computed: that one is never stored."""
+        return max(min(1, self.request_tokens), self.request_tokens - 1)
+
+    @property
+    def shareable_tokens(self) -> int:
+        """Tokens of the prefix that can be found in the cache: a prompt's last token is computed anew."""
+        return max(0, min(self.shared_prefix_tokens, self.prompt_tokens - 1))
