@@ -15,7 +15,7 @@ from kvguard.serve.state_changes import StateLog
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.sources.source import State
 from kvguard.startup.report import CapacityReport
-from tests.serve.driven import ALLOCATED, NOON, READY, RUNS, Driven, slo
+from tests.serve.driven import ALLOCATED, NOON, READY, RUNS, Driven, ask, slo
 
 REFUSED = (RUNS / "vllm-0.32.0-cpu-toolong/server.log").read_bytes()
 
@@ -62,6 +62,22 @@ def test_a_failure_is_logged_with_its_numbers() -> None:
 
     assert lines[0]["failure"]["kind"] == "kv_cache_too_small"
     assert lines[0]["failure"]["estimated_max_model_len"] > 0
+
+
+DIED = "the server died after it was ready: EngineCore encountered a fatal error."
+CRASH = b"(EngineCore pid=15278) ERROR 11-29 16:56:00 [core.py:1233] EngineCore encountered a fatal error.\n"
+
+
+def test_how_a_server_died_stands_wherever_its_end_is_told(tmp_path: Path) -> None:
+    lines: list[Any] = []
+    message = TerminationMessage(tmp_path / "message", lambda text: None)
+    driven = Driven(slo(min_concurrency=2.5), sinks=[StateLog(lines.append), message])
+
+    driven.read(READY).read(CRASH)
+
+    assert [line.get("died") for line in lines] == [None, DIED]
+    assert (tmp_path / "message").read_text().splitlines()[0] == f"kvguard: {DIED}"
+    assert f"[-]start failed: start 1, stopped: {DIED}\n" in ask(driven.app, "/readyz").text
 
 
 def test_a_source_that_fails_and_recovers_is_two_lines() -> None:

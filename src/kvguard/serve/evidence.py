@@ -12,6 +12,7 @@ from pathlib import Path
 from kvguard.render.json_report import record_line, verdict_document
 from kvguard.render.log_text import shown
 from kvguard.render.start_facts import WAITED_OUT, said_live
+from kvguard.serve.death import death
 from kvguard.serve.let_through import remembered
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
@@ -53,7 +54,9 @@ class TerminationMessage:
 def termination_message(verdict: Verdict) -> bytes:
     """The verdict in a few lines for `kubectl describe pod`, cut to what the kubelet keeps."""
     start = verdict.report.start
-    lines = [f"kvguard: {verdict.outcome}: {said_live(reason)}" for reason in verdict.reasons]
+    died = death(start)
+    lines = [f"kvguard: {died}"] if died else []
+    lines += [f"kvguard: {verdict.outcome}: {said_live(reason)}" for reason in verdict.reasons]
     remedies = [reason.remedy for reason in verdict.reasons if reason.code not in WAITED_OUT]
     lines += [f"do this: {remedy}" for remedy in dict.fromkeys(remedies) if remedy]
     lines += [f"{lever.spelt}: {lever.gives}" for lever in verdict.levers]

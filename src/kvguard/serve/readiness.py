@@ -11,6 +11,7 @@ from typing import Any
 from kvguard.lines.secrets import mask_deep
 from kvguard.render.log_text import shown
 from kvguard.render.start_facts import WAITED_OUT, said_live
+from kvguard.serve.death import death
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.objectives import Stage
@@ -124,7 +125,8 @@ def _start(snapshot: Snapshot) -> Iterator[HealthCheck]:
         yield from (HealthCheck(reason.code, ok, shown(said_live(reason))) for reason in reasons)
     else:
         start = verdict.report.start
-        phase = f"start {start.index}, {start.phase}" if start else "no start seen"
+        died = death(start)
+        phase = f"start {start.index}, {start.phase}{f': {died}' if died else ''}" if start else "no start seen"
         ended = start is not None and start.phase in ENDED
         yield HealthCheck("start", not ended if start else None, phase)
 

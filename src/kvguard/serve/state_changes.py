@@ -5,6 +5,7 @@ from typing import Any
 
 from kvguard.render.json_report import verdict_document
 from kvguard.render.start_facts import said_live
+from kvguard.serve.death import death
 from kvguard.serve.moments import iso
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.verdict import Outcome
@@ -65,6 +66,7 @@ def state_line(snapshot: Snapshot) -> dict[str, Any]:
                 if check["outcome"] != Outcome.PASS
             ],
             "failure": _without_none(start["failure"]) if start.get("failure") else None,
+            "died": death(snapshot.verdict.report.start),
             "source": snapshot.source.name,
             "source_state": snapshot.source.state.value,
             "source_message": snapshot.source.message,
