@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from kvguard.lines import parser as parsing
 from kvguard.lines.parser import StartupLogParser
 from tests.lines.corpus import LINES, samples
 
@@ -63,3 +64,24 @@ def test_a_sample_with_one_figure_or_gap_made_long(part):
             slow.add(row)
 
     assert slow == set()
+
+
+@pytest.mark.parametrize("frame", ["|", "\u280b ", "12 %", ""])
+def test_a_spinner_of_a_megabyte_is_read_by_a_few_of_its_frames(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    envelope = parsing.envelope
+    monkeypatch.setattr(parsing, "envelope", lambda text: asked.append(text) or envelope(text))
+    spinner = f"\r{frame}" * (10**6 // len(f"\r{frame}".encode()))
+    line = f"{RECORD}Waiting for a GPU{spinner}\r{RECORD}GPU KV cache size: 4,096 tokens\nend\n"
+    told = list(StartupLogParser().feed(line.encode()))
+
+    assert [event.format for event in told] == ["kv-cache-size"]
+    assert len(asked) < 20_000
+
+
+def test_the_rest_of_a_figure_is_read_before_a_spinner() -> None:
+    lines = f"{RECORD}# GPU blocks: 12\r345" + "\r|" * 1000 + f"\r{RECORD}x\n"
+    parser = StartupLogParser()
+    told = [*parser.feed(lines.encode()), *parser.end()]
+
+    assert [event.gpu_blocks for event in told] == [12_345]

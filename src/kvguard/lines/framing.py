@@ -13,6 +13,10 @@ MAX_LINE_BYTES = 2**20
 """What is kept of one physical line: an engine's banner exceeds 8 kB, nothing that tells a fact comes near this."""
 
 _EMPTY_LINES = re.compile(rb"[\r\n]*\n")
+MAX_FRAMES = 64
+"""What a spinner may draw over itself in a row: of more than that, only the first can be a message's rest."""
+_FRAMES = re.compile(rb"(?:\r[^\r]{0,5}(?![^\r])){1,4096}")
+"""Texts between carriage returns that are shorter than any message."""
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -20,7 +24,7 @@ class LineFramer:
     """Cut a byte stream into lines, numbered from 1, in bounded memory.
 
     Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted; an empty
-    one is counted and not given.
+    one is counted and not given; frames that a spinner draws over each other are given by the first.
     """
 
     skim: Callable[[bytes, int, int], tuple[int, int]] | None = None
@@ -106,7 +110,8 @@ class LineFramer:
         line = bytes(self._rest)
         self._rest.clear()
         self._dropping = False
-        return self.lines, line.rstrip(b"\r")
+        line = line.rstrip(b"\r")
+        return self.lines, _FRAMES.sub(_drawn, line) if line.count(b"\r") > MAX_FRAMES else line
 
     def _decoded(self, data: bytes) -> bytes:
         """UTF-16 becomes UTF-8, a UTF-8 BOM goes; the first four bytes of the stream tell."""
@@ -124,6 +129,11 @@ class LineFramer:
         if self._decoder is not None:
             return self._decoder.decode(data).encode("utf-8", "replace")
         return data
+
+
+def _drawn(frames: "re.Match[bytes]") -> bytes:
+    count = frames[0].count(b"\r")
+    return frames[0] if count <= MAX_FRAMES else frames[0][: frames[0].index(b"\r", 1)]
 
 
 def _guess_utf16(head: bytes) -> str | None:
