@@ -1,10 +1,12 @@
 """Who must report before a start's capacity is complete: its engines, and to vLLM 0.11.0 every rank of each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from kvguard.startup.state import MAX_ENGINES, EngineState, StartState
+from kvguard.lines.patterns import compiled
+from kvguard.startup.state import MAX_ENGINES, EngineState, RankState, StartState
 from kvguard.startup.versions import ONE_TOKEN_LINE_AN_ENGINE, at_least
 
+_NOT_FIRST = r"(?:(?:PP\d{1,6}+_)?TP|rank=|)[1-9]\d{0,5}+(?:_.*+)?"
 MOST_NAMED = 32
 """Of what is missing; the rest is counted."""
 
@@ -70,6 +72,39 @@ def _missing(state: StartState) -> Iterator[str]:
             yield f"the concurrency of the last KV cache size{_of_which(state, index)}"
         elif engine.tokens and engine.token_lines * swallowed < ranks:
             yield f"{ranks - engine.token_lines} of {ranks} ranks' token lines{_of_which(state, index)}"
+
+
+def is_cache_told(state: StartState) -> bool:
+    """Whether the smallest KV cache memory is among what was told: of every rank, or of each node's first.
+
+    To 0.11.0 every rank prints its own, later the first of a node alone. Where no line tells the release, the ranks do.
+    """
+    tellers = state.cache_tellers
+    if not tellers or _swallowed(state) > 1:
+        return True
+    later = at_least(state.text("vllm_version"), ONE_TOKEN_LINE_AN_ENGINE)
+    each_tells = _each_tells(state) if later is None else not later
+    return not each_tells or not (state.workers - tellers.keys() or _is_behind_others(tellers.values()))
+
+
+def _each_tells(state: StartState) -> bool:
+    """Whether a line shows that every rank prints its own: two of a node do, not the first, or one in V0's words."""
+    tellers = state.cache_tellers
+    of_v0 = any(_in_one_line(rank) for rank in state.ranks.values())
+    by_token_lines = any(engine.token_lines > 1 for engine in state.engines.values())
+    several = len(tellers) > len({node for node, _ in tellers})
+    return of_v0 or by_token_lines or several or _is_behind_others(tellers.values())
+
+
+def _in_one_line(rank: RankState) -> bool:
+    """Whether the rank told its KV cache with all other parts of its memory."""
+    part = rank.parts.get("kv_cache")
+    return part is not None and any(part.line == told.line for told in rank.kv_cache)
+
+
+def _is_behind_others(ranks: Iterable[str | None]) -> bool:
+    """Whether none of the ranks is the first of a tensor-parallel group, as far as their names tell."""
+    return all(rank is not None and compiled(_NOT_FIRST).fullmatch(rank) is not None for rank in ranks)
 
 
 def _of_which(state: StartState, index: int) -> str:

@@ -270,8 +270,7 @@ class StartupFold:
         state.of_vllm |= boundaries.is_of_vllm(event)
         if origin.stage is not None:
             state.stages.add(origin.stage)
-        if origin.engine is not None:
-            state.highest_engine = max(state.highest_engine, origin.engine)
+        state.count_speaker(origin)
         if isinstance(event, events.ServerAnnounced | events.ArgumentsGiven):
             state.announced.setdefault(boundaries.announcement_kind(event), origin)
             state.behind_server = True

@@ -10,7 +10,7 @@ from kvguard import events
 from kvguard.events import Event, Printed, Role, Trust
 from kvguard.slotted import replace
 from kvguard.startup.report import SERVING_OPTIONS, Phase
-from kvguard.startup.state import MAX_NOTED, EngineState, RankKey, RankState, Sighting, StartState
+from kvguard.startup.state import MAX_NOTED, EngineState, RankKey, RankState, Sighting, StartState, process_of
 from kvguard.startup.versions import OVERRIDE_LOST, release
 
 # Where a fact of the configuration comes from; the higher wins.
@@ -80,6 +80,8 @@ def rank_of(state: StartState, event: Event) -> RankState:
         key = (origin.engine, "-")
     rank = state.ranks.setdefault(key, RankState())
     rank.repeated = max(rank.repeated, origin.repeated)
+    if origin.role is Role.WORKER and getattr(event, "kv_cache_bytes", None) is not None:
+        state.cache_tellers[process_of(origin)] = origin.rank
     return rank
 
 

@@ -8,7 +8,7 @@ from kvguard.lines.stamps import elapsed
 from kvguard.slotted import replace
 from kvguard.startup import derived
 from kvguard.startup.cautions import cautions
-from kvguard.startup.expected import engines_expected, is_complete, missing_reports
+from kvguard.startup.expected import engines_expected, is_cache_told, is_complete, missing_reports
 from kvguard.startup.report import (
     MEMORY_BYTES,
     MEMORY_SHARES,
@@ -119,7 +119,7 @@ def _engine(state: StartState, index: int) -> _Told:
     figures: dict[str, Printed] = {}
     weights = _largest_weights(_ranks_of(state, index, with_loose=True))
     _take(figures, lines, "weights_bytes", weights)
-    _take(figures, lines, "kv_cache_bytes", _smallest_cache(_ranks_of(state, index, with_loose=sole)))
+    _take(figures, lines, "kv_cache_bytes", _tightest_cache(state, _ranks_of(state, index, with_loose=sole)))
     concurrency = _concurrency(engine)
     _take(figures, lines, "max_concurrency", concurrency)
     tokens = _smallest(engine.own_tokens or engine.tokens)
@@ -184,6 +184,11 @@ def _largest_weights(ranks: Iterable[RankState]) -> Sighting[Printed] | None:
     return max(found, key=lambda sighting: sighting.value.value, default=None)
 
 
+def _tightest_cache(state: StartState, ranks: Iterable[RankState]) -> Sighting[Printed] | None:
+    """The smallest memory of an engine's ranks; none where one of them is known not to have told its own."""
+    return _smallest_cache(ranks) if is_cache_told(state) else None
+
+
 def _smallest_cache(ranks: Iterable[RankState]) -> Sighting[Printed] | None:
     ranks = list(ranks)
     found = [sighting for rank in ranks for sighting in rank.kv_cache]
@@ -244,7 +249,7 @@ def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCap
 
 def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
     """Ranks that no line ties to an engine count for each of them: their smallest memory bounds the weakest too."""
-    loose = _smallest_cache(rank for (engine, _), rank in state.ranks.items() if engine is None)
+    loose = _tightest_cache(state, (rank for (engine, _), rank in state.ranks.items() if engine is None))
     if loose is None or (weakest.kv_cache_bytes is not None and weakest.kv_cache_bytes <= loose.value.value):
         return weakest
     rounding = {**weakest.rounding, "kv_cache_bytes": loose.value.rounding}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from kvguard import events
-from kvguard.events import Event, Origin, Printed, StatsLogged
+from kvguard.events import Event, Origin, Printed, Role, StatsLogged
 from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.slotted import dataclass, field
@@ -45,6 +45,9 @@ T = TypeVar("T")
 
 RankKey = tuple[int | None, str]
 """Engine (`None` where no line ties the rank to one) and rank."""
+
+Process = tuple[str | None, int | str | None]
+"""Node and pid; where a tag has no pid, the rank that it names."""
 
 
 @dataclass(slots=True)
@@ -145,6 +148,10 @@ class StartState:
     pids: set[int] = field(default_factory=set)
     speakers: dict[str, int] = field(default_factory=dict)
     """Pid of each engine and each named rank that has told something."""
+    workers: set[Process] = field(default_factory=set)
+    """The worker processes that have said anything while it was under way: each is a rank."""
+    cache_tellers: dict[Process, str | None] = field(default_factory=dict)
+    """Those among them that have told their KV cache memory, and which rank each is."""
     seen_timings: dict[str, float] = field(default_factory=dict)
     layers: str | None = None
     declared: Sighting[str] | None = None
@@ -247,8 +254,16 @@ class StartState:
         """Whether its engines alone have made it ready, and a server has shown that will say so itself."""
         return self.phase is Phase.READY and self.ready_by_engines and self.api_server
 
+    def count_speaker(self, origin: Origin) -> None:
+        """An engine or a rank shows itself, whatever it tells."""
+        if origin.engine is not None:
+            self.highest_engine = max(self.highest_engine, origin.engine)
+        if origin.role is Role.WORKER and self.phase not in SETTLED:
+            self.workers.add(process_of(origin))
+
     def hear(self, origin: Origin, of_server: bool) -> None:
         """A record that need tell nothing: time has passed while it starts, and an API server may have shown itself."""
+        self.count_speaker(origin)
         if origin.pid is None or not self.pids or origin.pid in self.pids or of_server:
             self.api_server |= of_server
             if self.phase not in SETTLED:
@@ -315,3 +330,8 @@ class StartState:
         """A fact that is a text."""
         value = self.fact(name)
         return value if isinstance(value, str) else None
+
+
+def process_of(origin: Origin) -> Process:
+    """Which process speaks, as far as it is told."""
+    return origin.node, origin.rank if origin.pid is None else origin.pid
