@@ -12,7 +12,16 @@ from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import Lever, Outcome
 from kvguard.slotted import replace
 from kvguard.sources.documents import read_model_config
-from kvguard.startup.report import Capacity, DeploymentCapacity, Derived, Phase, Start
+from kvguard.startup.report import (
+    Capacity,
+    DeploymentCapacity,
+    Derived,
+    Failure,
+    FailureKind,
+    Phase,
+    Place,
+    Start,
+)
 from tests.render.pages import RAG, judged, log
 from tests.render.verdicts import PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
@@ -143,6 +152,34 @@ def test_two_that_only_together_are_enough_are_said_to_be() -> None:
     assert (
         "\nWhat would help: no single change is enough, two together are (requests)\n  ✔ --a 1 --b 2  9  none\n" in page
     )
+
+
+def test_a_start_that_told_its_pool_before_it_died_shows_what_follows_from_it() -> None:
+    derived = {"kv_cache_tokens": Derived(32, "2 blocks × 16 tokens")}
+    oom = Failure(FailureKind.OOM, "out of memory", Place("vllm.log", 9), available_bytes=1)
+    start = Start(1, Phase.FAILED, capacity=DeploymentCapacity(Capacity(gpu_blocks=2, derived=derived)), failure=oom)
+    page = text.render_report(replace(PASSED.report, start=start), Terminal())
+
+    assert "  KV cache size        32 tokens       computed\n" in page
+    assert "  KV cache memory      never reported\n" in page
+
+
+@pytest.mark.parametrize("name", ["l4-default-context", "16k-bf16-cache"])
+def test_what_is_not_judged_says_why_it_failed_as_a_verdict_does(name: str) -> None:
+    verdict = judged(log(f"story/{name}.log"))
+    page = text.render_report(verdict.report, Terminal())
+
+    headline = text.render_verdict(verdict, Terminal()).splitlines()[0].removeprefix("FAIL  the start failed")
+    assert page.startswith(f"The start failed{headline}") == (verdict.outcome is Outcome.FAIL)
+
+
+@pytest.mark.parametrize(
+    "given, first", [(b"", "The log is empty"), (b"hello\n", "The one line is not a vLLM server's")]
+)
+def test_a_log_without_a_start_says_why(given: bytes, first: str) -> None:
+    page = text.render_report(judged(given).report, Terminal())
+
+    assert page.startswith(f"{first}\n  → give the log of the vLLM ")
 
 
 def test_what_follows_from_other_figures_is_shown_to_its_last_digit() -> None:

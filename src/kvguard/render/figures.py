@@ -62,8 +62,8 @@ def engines_section(start: Start, terminal: Terminal) -> list[str]:
 
 def _figure_row(name: str, figure: KeyFigure, unit: str, report: CapacityReport) -> list[Cell]:
     if figure.value is None:
-        return [Cell(name), Cell(figure.note, Tone.QUIET)]
-    whence = "computed" if figure.how else ", ".join(filter(None, [place_of(figure.place, report), figure.note]))
+        return [Cell(name), Cell(figure.missing, Tone.QUIET)]
+    whence = "computed" if figure.how else ", ".join(filter(None, [place_of(figure.place, report), figure.whence]))
     return [Cell(name), Cell(show(figure.value, unit), Tone.STRONG), Cell(whence, Tone.QUIET)]
 
 

@@ -13,10 +13,12 @@ class KeyFigure:
 
     value: float | None
     place: Place | None = None
-    note: str = ""
-    """Whence it comes, where vLLM did not print it as such; of one that is not known, why."""
+    whence: str = ""
+    """Who told it, where vLLM did not print it as such."""
     how: str = ""
     """The arithmetic of one that follows from others."""
+    missing: str = ""
+    """What is to be said of one that is not known."""
 
 
 def key_figure(start: Start, fact: str) -> KeyFigure:
@@ -27,20 +29,27 @@ def key_figure(start: Start, fact: str) -> KeyFigure:
         value = start.max_model_len
     if value is not None:
         return KeyFigure(value, start.lines.get(fact))
-    if start.failure is not None:
-        return _of_refusal(start.failure, fact)
+    refused = None if start.failure is None else _of_refusal(start.failure, fact)
+    if refused is not None:
+        return refused
     derived = weakest.derived.get(fact)
     if derived is not None:
-        return KeyFigure(derived.value, note="follows", how=derived.how)
-    return KeyFigure(None, note="not told yet" if start.phase in _EARLY else "not in the log")
+        return KeyFigure(derived.value, how=derived.how)
+    return KeyFigure(None, missing=_missing(start))
 
 
-def _of_refusal(failure: Failure, fact: str) -> KeyFigure:
+def _of_refusal(failure: Failure, fact: str) -> KeyFigure | None:
     """What a failure's own message tells, where the start never came to report it."""
     told = {
         "kv_cache_tokens": (failure.kv_cache_tokens, "by the refusal"),
         "kv_cache_bytes": (cache_there(failure), "available, by the refusal"),
         "max_model_len": (failure.requested_max_model_len, "asked for"),
     }
-    value, note = told.get(fact, (None, ""))
-    return KeyFigure(None, note="never reported") if value is None else KeyFigure(value, failure.place, note)
+    value, whence = told.get(fact, (None, ""))
+    return None if value is None else KeyFigure(value, failure.place, whence)
+
+
+def _missing(start: Start) -> str:
+    if start.failure is not None:
+        return "never reported"
+    return "not told yet" if start.phase in _EARLY else "not in the log"

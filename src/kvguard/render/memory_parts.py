@@ -3,8 +3,8 @@
 from enum import StrEnum
 
 from kvguard.slotted import dataclass
+from kvguard.startup.graphs import graphs_counted
 from kvguard.startup.report import Memory, Start
-from kvguard.startup.versions import at_least
 from kvguard.units import GIB, format_bytes
 
 NOISE_BYTES = 0.05 * GIB
@@ -44,22 +44,12 @@ def memory_parts(start: Start) -> tuple[Part, ...]:
     weights = memory.weights if memory.weights is not None else weakest.weights_bytes
     if kv_cache is None:
         return ()
-    graphs = None if graphs_counted(start) is False else memory.cuda_graphs_estimated
+    graphs = memory.cuda_graphs_estimated if graphs_counted(start) else None
     taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(memory, weights, graphs) if size is not None]
     inside = sum(part.size for part in taken) + kv_cache
     budget = [*taken, *_unnamed(memory, inside), Part("KV cache", PartKind.KV_CACHE, kv_cache)]
     outside = _outside(memory, graphs_beside(start) or 0)
     return tuple(budget + outside) if len(budget) + len(outside) > 1 else ()
-
-
-def graphs_counted(start: Start) -> bool | None:
-    """Whether the CUDA graphs' memory was taken off the KV cache; `None` where the log does not tell."""
-    if any(warning.code == "graphs-not-counted" for warning in start.warnings):
-        return False
-    from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF  # the arithmetic only where memory is drawn
-
-    known = start.memory.suggested_utilization is not None or start.memory.cuda_graphs_estimated is not None
-    return False if at_least(start.vllm_version, GRAPHS_TAKEN_OFF) is False else known or None
 
 
 def graphs_beside(start: Start) -> int | None:
@@ -75,7 +65,7 @@ def graphs_note(start: Start) -> str | None:
         return None
     if graphs_beside(start):
         return f"CUDA graphs took {format_bytes(taken)} more, outside the budget, when they were captured."
-    if estimated is None:
+    if estimated is None or not graphs_counted(start):
         return f"CUDA graphs took {format_bytes(taken)} when they were captured."
     return f"CUDA graphs took {format_bytes(taken)}; {format_bytes(estimated)} had been set aside for them."
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.log_text import shown
+from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
-from kvguard.slo.verdict import JudgedWarning, Reason
+from kvguard.slo.verdict import JudgedWarning, Outcome, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Place, Start, Timings
 from kvguard.units import format_bytes, format_seconds
 
@@ -32,6 +33,13 @@ _WHILE_FOLLOWED = {EMPTY_LOG: "no line of the log has been read yet"}
 def said_live(reason: Reason) -> str:
     """What a reason says while the log is followed: one that has no line may not be there yet, or not be read yet."""
     return _WHILE_FOLLOWED.get(reason.code, reason.message)
+
+
+def why_not(report: CapacityReport) -> Reason | None:
+    """Of a report that nobody judged, why it holds no server's capacity; `None` where it does."""
+    verdict = evaluate(report, Slo())
+    failed = report.start is not None and report.start.phase is Phase.FAILED
+    return verdict.reasons[0] if failed or verdict.outcome is Outcome.UNKNOWN else None
 
 
 def warnings_of(report: CapacityReport) -> list[JudgedWarning]:

@@ -14,12 +14,11 @@ from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, column
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of
+from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of, why_not
 from kvguard.render.text_levers import levers_section
-from kvguard.slo.objectives import Severity, Slo
-from kvguard.slo.remedies import failure_reason
+from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
-from kvguard.startup.report import CapacityReport, Phase, Start
+from kvguard.startup.report import CapacityReport, Start
 
 OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
     {
@@ -60,11 +59,13 @@ def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
 def render_report(report: CapacityReport, terminal: Terminal) -> str:
     """The page of a start that nobody judged: the figures, and the probe budget that its time asks for."""
     start = report.start
+    why = _why_not(report, terminal)
+    what = [*why, *_what_it_was(report, terminal)]
     if start is None:
-        return _page([_what_it_was(report, terminal), ["No start of a vLLM server in this log."]], terminal)
+        return _page([what], terminal)
     sections = [
-        _what_it_was(report, terminal),
-        [*_failure(start, report, terminal), *_refused(start, terminal)],
+        what,
+        _refused(start, terminal),
         capacity_section(start, report, terminal),
         memory_bar(start, terminal, INDENT),
         engines_section(start, terminal),
@@ -131,14 +132,14 @@ def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[str]:
     return [terminal.paint(line, Tone.QUIET) for line in lines]
 
 
-def _failure(start: Start, report: CapacityReport, terminal: Terminal) -> list[str]:
-    """Why a start failed, in the words of a verdict."""
-    if start.phase is not Phase.FAILED:
+def _why_not(report: CapacityReport, terminal: Terminal) -> list[str]:
+    """Why there is no capacity to show, and what to do, in the words of a verdict."""
+    reason = why_not(report)
+    if reason is None:
         return []
-    reason = failure_reason(start, Slo(), ())
     text = shown(reason.message, LONGEST_REASON) + _in_brackets(place_of(reason.place, report))
-    text = text[:1].upper() + text[1:]
-    return [*wrap(text, terminal.width, INDENT), *_arrow(reason.remedy, INDENT, terminal)]
+    told = [terminal.paint(line, Tone.STRONG) for line in wrap(text[:1].upper() + text[1:], terminal.width)]
+    return [*told, *_arrow(reason.remedy, INDENT, terminal)]
 
 
 def _refused(start: Start, terminal: Terminal) -> list[str]:

@@ -26,8 +26,8 @@ def key_figures(report: CapacityReport) -> Markup | None:
 def _tile(name: str, fact: str, unit: str, start: Start, report: CapacityReport) -> Markup:
     figure = key_figure(start, fact)
     if figure.value is None:
-        return element("div", element("dt", name), element("dd", figure.note, class_="missing"))
-    whence = f"{figure.note}: {figure.how}" if figure.how else figure.note or _scope(start, fact)
+        return element("div", element("dt", name), element("dd", figure.missing, class_="missing"))
+    whence = f"follows: {figure.how}" if figure.how else figure.whence or _scope(start, fact)
     note = " · ".join(filter(None, [whence, place_of(figure.place, report)]))
     return _drawn(name, show_bare(figure.value, unit), unit, note)
 

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment
-from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
-from kvguard.slo.objectives import Slo
-from kvguard.slo.remedies import failure_reason
+from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live, why_not
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass
-from kvguard.startup.report import CapacityReport, Phase
+from kvguard.startup.report import CapacityReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +70,12 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
 def shown_only(report: CapacityReport) -> Markup:
     """The headline of a report that nobody judged."""
     phase = report.start.phase if report.start else "none"
-    sentence = "What the log says of this start." if report.start else "No start of a vLLM server in this log."
-    failed = failure_reason(report.start, Slo(), ()) if report.start and report.start.phase is Phase.FAILED else None
+    why = why_not(report)
+    sentence = _sentence(why.message) if why else "What the log says of this start."
     return element(
         "section",
-        element(
-            "h1", element("span", _sentence(failed.message) if failed else sentence, class_="headline"), id="verdict"
-        ),
-        _where(failed, report, None) if failed else None,
+        element("h1", element("span", sentence, class_="headline"), id="verdict"),
+        _where(why, report, None) if why else None,
         _refused(report),
         class_=f"hero phase-{phase}",
         aria_labelledby="verdict",
