@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from kvguard import Guard
+from kvguard.kvcache.models import named_config
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
-from kvguard.startup.report import Failure, FailureKind, Memory, Phase
+from kvguard.startup.report import Failure, FailureKind, Memory, Phase, Start
 from kvguard.units import GIB
 from tests.slo.reports import ENGINE, judged, place, report, slo, start, without_capacity
 
@@ -280,6 +281,16 @@ def test_graphs_that_were_estimated_too_high_are_given_back() -> None:
     assert graphs.price == "none: 2.00 GiB set aside for CUDA graphs stayed unused"
 
 
+def test_graphs_whose_estimate_the_log_leaves_out_are_a_direction() -> None:
+    captured = replace(MEASURED, memory=replace(MEASURED.memory, cuda_graphs=GIB))
+    wanted = slo(min_concurrency=100_000)
+    for version, eager, named in (("0.20.0", None, True), ("0.20.0", True, False), ("0.17.0", None, False)):
+        told = replace(captured, vllm_version=version, enforce_eager=eager)
+        levers = {lever.flag: lever for lever in the_check(evaluate(report(told), wanted)).levers}
+        assert ("--enforce-eager" in levers) is named
+    assert the_check(evaluate(report(replace(captured, vllm_version="0.20.0")), wanted)).levers[-1].low is None
+
+
 @pytest.mark.parametrize(
     ("log", "gives"),
     [
@@ -440,3 +451,51 @@ def test_of_several_kinds_of_layers_a_lever_gives_at_least_so_much() -> None:
     twice = next(lever for lever in the_check(guard.verdict).levers if lever.flag == "--data-parallel-size")
 
     assert (twice.low, twice.high, twice.gives) == (154, None, "at least 154 requests of 3,500 tokens")
+
+
+# --- a longer context -------------------------------------------------------------------------------------------------
+
+
+def with_length(length: int, concurrency: float) -> Start:
+    """2,560 blocks of 16 tokens at that context."""
+    engine = replace(ENGINE, kv_cache_bytes=None, max_model_len=length, max_concurrency=concurrency)
+    return start(engines=(engine,), max_model_len=length, vllm_version="0.20.0", block_size=16)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, ""),
+        ({"min_concurrency": 2.0}, ""),
+        ({"min_concurrency": 2.4}, "; min_concurrency would be missed: 2.15"),
+        ({"min_total_concurrency": 2.4}, "; min_total_concurrency would be missed: 2.15"),
+    ],
+)
+@pytest.mark.parametrize("config", [LLAMA, None])
+def test_a_longer_context_says_which_concurrency_it_then_misses(
+    asked: dict[str, object], says: str, config: dict[str, object] | None
+) -> None:
+    """2,560 blocks hold 2.50 requests of 16,384 tokens, and 2.15 of 19,000: the check of the longer server says so."""
+    wanted = slo(concurrent_requests=1, workload=Workload(18_000, 1_000, model_config=config), **asked)
+    checks = evaluate(report(with_length(16_384, 2.5)), wanted).checks
+    check = next(check for check in checks if check.objective == "concurrent_requests")
+    longer = next(lever for lever in check.levers if lever.flag == "--max-model-len")
+    assert longer.value == "19000"
+    by_share = says and config is None  # one block more or less
+    beyond = "" if config else ", as beyond the model's own length, which is not known here"
+    assert longer.price.endswith(f"or the start is refused{beyond}{says}{' to 2.16' if by_share else ''}")
+    after = evaluate(report(with_length(19_000, round(2_560 / 1_188, 2))), wanted)
+    assert (after.outcome is Outcome.FAIL) is bool(says)
+
+
+def test_a_context_that_the_pool_would_refuse_is_not_proposed() -> None:
+    """Gemma 3 keeps tokens in flight for each of its windows: start-up counts more than a decoding request holds."""
+    gemma = named_config("gemma-3-27b")
+    assert gemma is not None
+    engine = replace(
+        ENGINE, kv_cache_tokens=None, gpu_blocks=1_000, kv_cache_bytes=None, max_model_len=1_024, max_concurrency=None
+    )
+    told = replace(start(engines=(engine,)), vllm_version="0.32.0", max_num_batched_tokens=2_048, block_size=16)
+    asked = slo(concurrent_requests=1, workload=Workload(3_000, 1_000, model_config=gemma.whole))
+    check = the_check(evaluate(report(told), asked))
+    assert spelt(check.levers) == ["at most 1,024 tokens a request"]

@@ -117,10 +117,10 @@ def _graphs(question: Question) -> Change | None:
         if value > share:
             return Change(flag, f"{value:g}", price, 2, lambda known: _more_bytes(known, gained))
     graphs = facts.graph_bytes
+    flag, price, remark = "--enforce-eager", "slower decoding without CUDA graphs", "most at small batches"
     if graphs is None or facts.kv_cache_bytes is None:
-        return None
-    price, remark = "slower decoding without CUDA graphs", "most at small batches"
-    return Change("--enforce-eager", "", price, 11, lambda known: _more_bytes(known, graphs), remark=remark)
+        return direction(flag, "", price, remark) if facts.graphs_taken_off else None
+    return Change(flag, "", price, 11, lambda known: _more_bytes(known, graphs), remark=remark)
 
 
 def leave_room(readings: Sequence[Facts], short: Interval | None) -> Lever:

@@ -63,8 +63,7 @@ def check_fit(layout: Layout, stage_bytes: Sequence[int], override: int | None) 
 def longest_fit(layout: Layout, stage_bytes: Sequence[int], override: int | None, ceiling: int) -> int:
     """The longest max_model_len up to `ceiling` with which this deployment starts; 0 where none does."""
     if layout.serving.engine == "v0":
-        blocks = override if override is not None else _v0_blocks(layout, stage_bytes)
-        return min(blocks * layout.serving.block_size, ceiling)
+        return min(_v0_tokens(layout, stage_bytes, override), ceiling)
     checks = _checks(layout, stage_bytes, override)
     return min((_longest(check, ceiling) for check in checks), default=ceiling)
 
@@ -135,14 +134,18 @@ def _v0_blocks(layout: Layout, stage_bytes: Sequence[int]) -> int:
     return min(available // stage.bytes_per_block for stage, available in zip(layout.stages, stage_bytes, strict=True))
 
 
-def _check_v0(layout: Layout, stage_bytes: Sequence[int], override: int | None, length: int) -> Refusal | None:
-    """V0 compares tokens; with pipeline stages it divides the blocks by them (worker/worker.py, 0.8 to 0.10)."""
+def _v0_tokens(layout: Layout, stage_bytes: Sequence[int], override: int | None) -> int:
+    """Tokens that V0 compares a context with; it divides the blocks by pipeline stages (worker/worker.py, from 0.8)."""
     blocks = override if override is not None else _v0_blocks(layout, stage_bytes)
-    if blocks <= 0:
-        return Refusal("no_kv_memory", None, min(stage_bytes), None, None, _no_memory_text(layout.serving))
-    if layout.serving.release >= releases.V1_BY_DEFAULT:
+    if layout.serving.release >= releases.V0_DIVIDES_BY_STAGES:
         blocks //= layout.serving.pp
-    tokens = blocks * layout.serving.block_size
+    return blocks * layout.serving.block_size
+
+
+def _check_v0(layout: Layout, stage_bytes: Sequence[int], override: int | None, length: int) -> Refusal | None:
+    if (override if override is not None else _v0_blocks(layout, stage_bytes)) <= 0:
+        return Refusal("no_kv_memory", None, min(stage_bytes), None, None, _no_memory_text(layout.serving))
+    tokens = _v0_tokens(layout, stage_bytes, override)
     if length <= tokens:
         return None
     printed = (

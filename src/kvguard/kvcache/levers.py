@@ -53,6 +53,8 @@ class Facts:
     quantized_weights_bytes: Interval | None = None
     graph_bytes: Interval | None = None
     """What the cache has more without CUDA graphs; None also where their memory is not taken off it."""
+    graphs_taken_off: bool = False
+    """Whether memory of CUDA graphs is taken off the cache, whether or not it is known how much."""
     graph_estimate_gap_bytes: int | None = None
     kv_cache_dtype: str | None = None
     tensor_parallel_size: int = 1

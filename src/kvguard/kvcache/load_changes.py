@@ -21,6 +21,8 @@ from kvguard.units import Interval
 
 _LEAST_OF_A_REQUEST = 0.1
 """Requests cut to less than this share are other requests."""
+_BLOCK = 16
+"""Tokens of vLLM's default block."""
 _MOST_SHARED = 0.75
 """Prompts that must share more than this are one prompt."""
 
@@ -39,14 +41,14 @@ def shorter(question: Question) -> Change | None:
     if longest is None:
         return None
     price, remark = "longer requests are refused, the pool is not enlarged", "the same tokens fit as before"
-    best = largest(lambda length: question.met_with(lambda facts: _at_length(facts, length)), longest)
+    best = largest(lambda length: question.met_with(lambda facts: at_length(facts, length)), longest)
     load = question.facts.workload
     if load is not None and best < load.request_tokens:
         return None  # the load's own requests would be refused
     if not 0 < best < longest:
         return None if best else direction("--max-model-len", "lower", price, remark)
     cost = 6 + _cut(best, longest)
-    return Change("--max-model-len", str(best), price, cost, lambda facts: _at_length(facts, best), remark=remark)
+    return Change("--max-model-len", str(best), price, cost, lambda facts: at_length(facts, best), remark=remark)
 
 
 def shorter_to_start(question: Question) -> Change | None:
@@ -56,22 +58,27 @@ def shorter_to_start(question: Question) -> Change | None:
         return None
 
     def starts(length: int) -> bool:
-        return not any(refused(_at_length(facts, length)) for facts in question.readings)
+        return not any(refused(at_length(facts, length)) for facts in question.readings)
 
     best = largest(starts, longest)
     if best < load.request_tokens:
         return None
     # nobody has asked for longer ones than the load's
-    return Change("--max-model-len", str(best), "longer requests are refused", 1, lambda facts: _at_length(facts, best))
+    return Change("--max-model-len", str(best), "longer requests are refused", 1, lambda facts: at_length(facts, best))
 
 
-def _at_length(facts: Facts, length: int) -> Facts:
+def at_length(facts: Facts, length: int) -> Facts:
+    """The same deployment at another max_model_len; without its layers it gains at most what that is shorter."""
     changed = with_options(replace(facts, max_model_len=length), max_model_len=length, auto_max_model_len=False)
     if facts.concurrency is None or facts.max_model_len is None or facts.read is not None:
         return changed
     stretch = facts.max_model_len / length
-    low = facts.concurrency.low * (stretch if facts.one_kind_of_layer else 1.0)
-    return replace(changed, concurrency=Interval(low, facts.concurrency.high * stretch))
+    if length > facts.max_model_len:  # in whole blocks it takes a little more than its share
+        least = facts.max_model_len / (ceil(length / _BLOCK) * _BLOCK)
+        most = stretch if facts.one_kind_of_layer else 1.0
+    else:  # unless all layers are of one kind, all of a request may be fixed cost
+        least, most = stretch if facts.one_kind_of_layer else 1.0, stretch
+    return replace(changed, concurrency=Interval(facts.concurrency.low * least, facts.concurrency.high * most))
 
 
 def fewer_tokens(question: Question) -> Change | None:

@@ -46,6 +46,7 @@ WINDOWS_IN_V1 = Release(0, 8, 3)  # v1/kv_cache_interface.py: SlidingWindowSpec
 LATENTS_ALIGNED_IN_V0 = Release(0, 7, 2)
 LATENTS_NOT_ALIGNED_IN_V0 = Release(0, 8, 0)
 REMAINDER_BEFORE_THE_LAST = Release(0, 8, 0)
+V0_DIVIDES_BY_STAGES = Release(0, 8, 0)  # worker/worker.py raise_if_cache_size_invalid
 MLA_COUNTED_ONCE_IN_V1 = Release(0, 8, 0)  # V1 counted the latent twice up to 0.7.3 (vllm#14462)
 FLOAT32_BECOMES_BFLOAT16 = Release(0, 9, 0)  # config.py _resolve_auto_dtype: the card's preferred dtype
 KV_HYBRID_MANAGER = Release(0, 9, 1)  # v1/core/kv_cache_utils.py: groups; before, sliding layers kept every token

@@ -52,18 +52,32 @@ def levers_of_context(start: Start, slo: Slo) -> tuple[Lever, ...]:
     asked = slo.target("min_concurrency")
     wanted = max(1.0, float(asked)) if asked is not None else 1.0
     readings = readings_of(start, None, None)
-    estimate = start.failure.estimated_max_model_len if start.failure is not None and wanted <= 1 else None
-    found = [_by_estimate(lever, estimate) for lever in suggested(readings, Target(wanted, fixed=fixed_by(slo)))]
+    fixed = fixed_by(slo)
+    told_length = _told_length(start, fixed) if wanted <= 1 else None
+    found = [
+        lever
+        for lever in suggested(readings, Target(wanted, fixed=fixed))
+        if told_length is None or lever.flag != LENGTH
+    ]
     # the context of a refused start is most often the model's default: shortening it comes first
-    ordered = sorted(found, key=lambda lever: lever.flag != LENGTH)
+    ordered = sorted((*found, *filter(None, [told_length])), key=lambda lever: lever.flag != LENGTH)
     return shortlist(told(start, ordered, wanted, lambda lever: of_length(lever, readings[0].max_model_len)), _PAGE)
 
 
-def _by_estimate(lever: arithmetic.Lever, longest: int | None) -> arithmetic.Lever:
-    """A shorter context that could not be computed, at the length which vLLM's own refusal says would fit."""
-    if lever.flag != LENGTH or lever.gives is not None or not longest:
-        return lever
-    return replace(lever, value=str(longest), gives=Interval.exact(1.0), meets=True)
+def _told_length(start: Start, fixed: tuple[tuple[str, str], ...]) -> arithmetic.Lever | None:
+    """The context that vLLM's own refusal says would fit, where it says so and the SLO leaves it open.
+
+    Of pipeline stages it is the one that refused first: another may hold less.
+    """
+    failure = start.failure
+    longest = None if failure is None else failure.kv_cache_tokens or failure.estimated_max_model_len
+    if not longest or dict(fixed).get(LENGTH, str(longest)) != str(longest):
+        return None
+    alone = bool(failure and failure.kv_cache_tokens) or (start.pipeline_parallel_size or 1) == 1
+    gives = Interval.exact(1.0) if alone else Interval(0.0, 1.0)
+    remark = "the same tokens fit as before" if alone else "by the pipeline stage that refused; another may hold less"
+    price = "longer requests are refused, the pool is not enlarged"
+    return arithmetic.Lever(LENGTH, str(longest), gives, price, meets=alone, cost=0, remark=remark)
 
 
 def levers_of_no_room(start: Start) -> tuple[Lever, ...]:

@@ -16,7 +16,7 @@ from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Severity, Slo, Workload
 from kvguard.slo.pools import Pools
-from kvguard.slo.refusal import cache_there, share_of_one_request
+from kvguard.slo.refusal import cache_there, share_with_rounding
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
@@ -89,6 +89,7 @@ def _measured(start: Start, engine: Capacity, workload: Workload | None) -> Fact
         weights_bytes=_printed(engine.weights_bytes or start.memory.weights),
         quantized=start.quantization is not None or _named_quantized(start),
         graph_bytes=_printed(graphs_taken_off(start)),
+        graphs_taken_off=_takes_graphs_off(start),
         graph_estimate_gap_bytes=graph_gap(start),
         kv_cache_dtype=start.kv_cache_dtype or _GIVEN_DEFAULT,
         tensor_parallel_size=start.tensor_parallel_size or 1,
@@ -161,8 +162,8 @@ def _kv_cache(start: Start, engine: Capacity) -> Interval | None:
 
 def _concurrency(start: Start) -> Interval | None:
     """At max_model_len, as the check sees it; of a refused start, what share of one request it had room for."""
-    share = None if start.failure is None else share_of_one_request(start.failure)
-    return observe_startup("min_concurrency", start, 1.0).interval if share is None else Interval.exact(share)
+    share = None if start.failure is None else share_with_rounding(start.failure)
+    return observe_startup("min_concurrency", start, 1.0).interval if share is None else share
 
 
 def _named_quantized(start: Start) -> bool:
@@ -192,14 +193,27 @@ def _free_share(start: Start) -> float | None:
 def graphs_taken_off(start: Start) -> int | None:
     """Bytes of a rank that were taken off its KV cache for CUDA graphs, which it has without them; `None` for none.
 
-    What is taken off is the estimate, by default from 0.20.0 on (v1/worker/gpu_worker.py); 0.18 and 0.19 say whether
-    they do. Before, and where the log tells of no release, graphs are captured beside a cache that is sized already.
+    What is taken off is the estimate, and nothing where a log shows none.
     """
     estimated = start.memory.cuda_graphs_estimated
-    if estimated is None or estimated <= 0 or any(one.code == "graphs-not-counted" for one in start.warnings):
-        return None
-    counted = start.memory.suggested_utilization is not None or at_least(start.vllm_version, GRAPHS_TAKEN_OFF)
-    return estimated if counted else None
+    return estimated if estimated is not None and estimated > 0 and _counts_graphs(start) else None
+
+
+def _takes_graphs_off(start: Start) -> bool:
+    """Whether graphs were captured where their estimate is taken off the cache: the log may leave the estimate out."""
+    captured = start.memory.cuda_graphs is not None and start.memory.cuda_graphs > 0
+    return captured and not start.enforce_eager and _counts_graphs(start)
+
+
+def _counts_graphs(start: Start) -> bool:
+    """Whether their estimate is taken off the cache: by default from 0.20.0 on (v1/worker/gpu_worker.py).
+
+    0.18 and 0.19 say whether they do. Before, and where the log tells of no release, graphs are captured beside a cache
+    that is sized already.
+    """
+    if any(warning.code == "graphs-not-counted" for warning in start.warnings):
+        return False
+    return start.memory.suggested_utilization is not None or bool(at_least(start.vllm_version, GRAPHS_TAKEN_OFF))
 
 
 def graph_gap(start: Start) -> int | None:

@@ -1,9 +1,10 @@
 """What to change for a missed objective: its target for `kvguard.kvcache`, its answer in words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from kvguard.kvcache.levers import REQUEST_LENGTH, SHARED_PREFIX, Target
+from kvguard.kvcache.levers import REQUEST_LENGTH, SHARED_PREFIX, Question, Target, refused
+from kvguard.kvcache.load_changes import at_length
 from kvguard.slo.lever_facts import fixed_by, own_length, readings_of
 from kvguard.slo.objectives import Slo, Workload
 from kvguard.slo.pools import Pools
@@ -115,7 +116,7 @@ def _of_workload(check: CheckResult, start: Start, slo: Slo, pools: Pools | None
         return ()
     length = refused_at(start, workload)
     if length is not None:
-        return _for_the_refused(float(check.target), slo, pools, length)
+        return _for_the_refused(float(check.target), start, slo, pools, length)
     return (*levers_of_workload(float(check.target), start, slo, pools), *_no_larger_pool(start, workload, check))
 
 
@@ -135,10 +136,10 @@ def _of_waiting(check: CheckResult, start: Start, slo: Slo, pools: Pools | None)
     return levers_of_workload(load.peak_running + load.peak_waiting - float(check.target), start, slo, pools)
 
 
-def _for_the_refused(wanted: float, slo: Slo, pools: Pools, length: int) -> tuple[Lever, ...]:
+def _for_the_refused(wanted: float, start: Start, slo: Slo, pools: Pools, length: int) -> tuple[Lever, ...]:
     """What lets requests in that vLLM refuses for their length: a longer context, or shorter requests."""
     ways = (
-        _longer(pools, length),
+        _longer(start, slo, pools, length),
         Lever(REQUEST_LENGTH, f"at most {format_count(length)}", "", _SHORTER, unit="requests"),
     )
     open_ones = []
@@ -154,18 +155,32 @@ def _for_the_refused(wanted: float, slo: Slo, pools: Pools, length: int) -> tupl
 _SHORTER = "shorter prompts or answers"
 
 
-def _longer(pools: Pools, length: int) -> Lever | None:
-    """A context that lets the request in; `None` where vLLM refuses it as longer than the model's own.
+def _longer(start: Start, slo: Slo, pools: Pools, length: int) -> Lever | None:
+    """A context that lets the request in; `None` where vLLM refuses it: as longer than the model's own, or the pool.
 
     A server that runs beyond its model's length was allowed to (VLLM_ALLOW_LONG_MAX_MODEL_LEN): no bound is known then.
     """
     tokens, own = pools.workload.request_tokens, own_length(pools)
-    if own is not None and length <= own < tokens:
+    longer = tuple(at_length(facts, tokens) for facts in readings_of(start, pools, pools.workload))
+    if (own is not None and length <= own < tokens) or any(map(refused, longer)):
         return None
     price = "one such request must fit the pool, or the start is refused"
     if own is None or own < tokens:
         price = f"{price}, as beyond the model's own length, which is not known here"
+    price = "; ".join((price, *_falls_below(slo, Question(longer, Target(1.0)), max(start.capacity.engines, 1))))
     return Lever(LENGTH, str(tokens), "", price, unit=requests_of(tokens))
+
+
+def _falls_below(slo: Slo, longer: Question, engines: int) -> Iterator[str]:
+    """What a longer context makes of the concurrency that is asked for: of longer requests fewer fit."""
+    each = longer.figure(lambda facts: facts)
+    for key, times in (("min_concurrency", 1), ("min_total_concurrency", engines)):
+        asked = slo.target(key)
+        if asked is None or each is None or each.low * times >= float(asked):
+            continue
+        ends = dict.fromkeys(format_count(end * times) for end in (each.low, each.high))
+        missed = "would be" if each.high * times < float(asked) else "may be"
+        yield f"{key} {missed} missed: {' to '.join(ends)}"
 
 
 def _no_larger_pool(start: Start, workload: Workload, check: CheckResult) -> tuple[Lever, ...]:

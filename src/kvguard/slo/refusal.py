@@ -10,6 +10,10 @@ OF_THE_CACHE = frozenset({FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMO
 """Failures whose bytes are the KV cache's; those of any other are of the whole device, or of one allocation in it."""
 
 
+_HALF_DIGIT = 0.005 * GIB
+"""Half of the last place of a size in a failure's message."""
+
+
 def cache_there(failure: Failure | None) -> int | None:
     """Bytes that were left for the KV cache on a rank; `None` where the failure does not tell."""
     return failure.available_bytes if failure is not None and failure.kind in OF_THE_CACHE else None
@@ -31,6 +35,15 @@ def share_of_one_request(failure: Failure) -> float | None:
     return None
 
 
+def share_with_rounding(failure: Failure) -> Interval | None:
+    """The same with what the printed sizes may hide; less than one request in any case, for it was refused."""
+    share, there = share_of_one_request(failure), cache_there(failure)
+    if share is None or there is None or not failure.needed_bytes:
+        return None if share is None else Interval.exact(share)
+    low, high = max(there - _HALF_DIGIT, 0), max(there + _HALF_DIGIT, 0)
+    return Interval(low / (failure.needed_bytes + _HALF_DIGIT), min(high / (failure.needed_bytes - _HALF_DIGIT), 1.0))
+
+
 class RanOut(Enum):
     """How far a start was when its device ran out of memory."""
 
@@ -47,9 +60,6 @@ def ran_out(start: Start) -> RanOut | None:
     if start.memory.weights is not None or cache.weights_bytes is not None:
         return RanOut.PROFILING
     return None if start.vllm_version is None and start.generation is None else RanOut.LOADING
-
-
-_HALF_DIGIT = 0.005 * GIB
 
 
 def shortfall(failure: Failure) -> Interval | None:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from kvguard.slo.course import capacity_reported
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.observation import Observation, computed, printed, unknown
-from kvguard.slo.refusal import cache_there, share_of_one_request
+from kvguard.slo.refusal import cache_there, share_of_one_request, share_with_rounding
 from kvguard.startup.report import Capacity, Failure, Phase, Start
 from kvguard.units import Interval, format_bytes, format_count, format_quantity
 
@@ -151,7 +151,7 @@ def _at_length(subject: str, length: int | None) -> str:
 
 def _refused_concurrency(subject: str, failure: Failure | None) -> Observation | None:
     """The concurrency of a start that refused its context: what it had over what one request needs, below one."""
-    share = None if failure is None else share_of_one_request(failure)
+    share = None if failure is None else share_with_rounding(failure)
     if failure is None or share is None:
         return None
     there = cache_there(failure)
@@ -160,7 +160,7 @@ def _refused_concurrency(subject: str, failure: Failure | None) -> Observation |
     else:
         asked, fits = (format_count(count or 0) for count in (failure.requested_max_model_len, failure.kv_cache_tokens))
         how = f"{fits} of the {asked} tokens that one request needs"
-    return computed(subject, Interval.exact(share), failure.place, note=how)
+    return computed(subject, share, failure.place, value=share_of_one_request(failure), note=how)
 
 
 def _not_printed(start: Start, subject: str, what: str) -> Observation:
