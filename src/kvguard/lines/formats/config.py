@@ -65,15 +65,24 @@ def _option(
 
 
 ROWS: tuple[LineFormat, ...] = (
-    LineFormat(
-        name="option-enforce-eager",
-        literal="Enforce eager set, disabling ",
-        pattern=r"Enforce eager set, disabling torch\.compile and CUDAGraphs\..*+",
-        emits=(OptionResolved,),
-        scope=Scope.PROCESS,
-        versions=("0.14.0-0.33.0",),
-        upstream="config/vllm.py",
-        fixed={"option": "enforce_eager", "value": True},
+    _option(
+        "option-enforce-eager",
+        "Enforce eager set, ",
+        r"Enforce eager set, (?:overriding optimization level to -O0"
+        r"|disabling torch\.compile(?: and CUDAGraphs|, CUDAGraphs, and JIT kernel warmup)\..*+)",
+        "enforce_eager",
+        ("0.12.0-0.33.0",),
+        "config/vllm.py",
+        value=True,
+    ),
+    _option(
+        "option-eager-fallback",
+        "CUDA graph is not supported ",
+        r"CUDA graph is not supported (?:on|for) [\w -]++, fallback to the eager mode\.",
+        "enforce_eager",
+        ("0.4.0.post1-0.10.2",),
+        "config.py, platforms/cpu.py, xpu.py: of a device, a model or a quantization that has none",
+        value=True,
     ),
     LineFormat(
         name="server-version",

@@ -20,8 +20,15 @@ QUOTED = (
 )
 """What the engine says before it repeats a worker's message (the second form to 0.8.5), or a process its own."""
 CLOSED = rf"(?:['\"](?:\)|, {SEE_ABOVE}))?"
+UNUSABLE = (
+    r"(?:no kernel image is available for execution on the device|invalid device function|the provided PTX was compiled with an "
+    r"unsupported toolchain|(?:CUDA-capable device\(s\) is/are|all CUDA-capable devices are) busy or unavailable"
+    r"|system not yet initialized)"
+)
+"""What CUDA and HIP say of a device that their programs cannot run on: no retry mends it."""
 KNOWN_CAUSE = (
     r"(?:(?:CUDA|HIP|XPU|NPU) (?:out of memory|(?:driver )?error: out of memory|error: CUBLAS_STATUS_ALLOC)|level_zero backend|"
+    rf"(?:CUDA|HIP) error: {UNUSABLE}|"
     r"\[Rank:|"
     r"\[enforce fail|RESOURCE_EXHAUSTED|max_num_seqs|No available memory|To serve at|Free memory on|Error in memory|"
     r"Failed to load model - not|Unable to load model, a|frontend multimodal|total_hbm_used)"
@@ -259,6 +266,18 @@ FREE_MEMORY: tuple[LineFormat, ...] = (
     ),
 )
 
+DEVICE: tuple[LineFormat, ...] = (
+    failure(
+        "fail-device-unusable",
+        " error: ",
+        rf"(?:CUDA|HIP) error: {UNUSABLE}.*+",
+        "engine_crash",
+        ("0.1.0-0.33.0",),
+        "PyTorch: built for other devices than this one, or the driver does not give it away",
+        Scope.RANK,
+    ),
+)
+
 INVALID = r"(?:Value error, )?"
 """What pydantic puts before a validator's own words."""
 KNOWN_REFUSAL = r"User-specified max_model_len |max_num_batched_tokens \(|World size \("
@@ -333,4 +352,4 @@ CONFIGURATION: tuple[LineFormat, ...] = (
     ),
 )
 
-ROWS: tuple[LineFormat, ...] = CAPACITY + FREE_MEMORY + CONFIGURATION
+ROWS: tuple[LineFormat, ...] = CAPACITY + FREE_MEMORY + DEVICE + CONFIGURATION

@@ -25,6 +25,11 @@ def _same_of_all_layers(groups: Mapping[str, str]) -> dict[str, Any] | None:
     return {"gpu_blocks": counts.pop()} if len(counts) == 1 else None
 
 
+def _of_several_layers(groups: Mapping[str, str]) -> dict[str, Any] | None:
+    """Printed layer by layer, it tells of one alone: another may hold another count."""
+    return {"gpu_blocks": int(groups["blocks"])} if int(groups["layers"]) > 1 else None
+
+
 ROWS: tuple[LineFormat, ...] = (
     LineFormat(
         name="blocks-device-and-cpu",
@@ -170,6 +175,16 @@ ROWS: tuple[LineFormat, ...] = (
         versions=("tpu-inference 0.11.1-0.32.0",),
         upstream="tpu_inference runner/kv_cache_manager.py: blocks of each layer",
         read=_same_of_all_layers,
+    ),
+    LineFormat(
+        name="blocks-tpu-shape",
+        literal="Init kv-cache | shape=",
+        pattern=rf"Init kv-cache \| shape=(?P<layers>{COUNT}) \* (?:{COUNT} \* )?\((?P<blocks>{COUNT}), [\d, ]++\) \| sharding=.*+",
+        emits=(BlocksAllocated,),
+        scope=Scope.RANK,
+        versions=("tpu-inference 0.1.0",),
+        upstream="tpu_commons, before it was named tpu_inference: the blocks are the first figure of a layer's shape",
+        read=_of_several_layers,
     ),
     LineFormat(
         name="blocks-tpu-layout",
