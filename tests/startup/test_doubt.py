@@ -119,6 +119,24 @@ def test_the_runtimes_stamps_prove_a_restart():
     assert (guard.verdict.outcome, guard.report.starts) == (Outcome.FAIL, 2)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "lacking"),
+    [
+        (SERVING, log(BOOT, SIZED, READY, **AGAIN), "no runtime's stamps show that it took its time"),
+        (stamped(SERVING, "08", 3), stamped(log(BOOT, SIZED, **AGAIN), "09", 3), "its ready line would"),
+        (stamped(SERVING, "08", 0.1), stamped(log(BOOT, SIZED, READY, **AGAIN), "09", 0.1), "both were ready too soon"),
+    ],
+    ids=["no stamps", "not ready yet", "too fast"],
+)
+def test_a_contested_start_says_what_would_settle_it(old, new, lacking):
+    guard = Guard()
+    guard.feed((old + new).encode())
+
+    assert guard.report.start is not None
+    warning = next(warning for warning in guard.report.start.warnings if warning.code == "restart-unproven")
+    assert f"the server before has gone: {lacking}" in warning.message
+
+
 def test_the_runtimes_stamps_show_that_a_start_was_printed_at_once():
     forged = log(BOOT, SIZED, READY, hour=11, concurrency="99.99")
     guard = Guard(slo(min_concurrency=60))

@@ -74,12 +74,18 @@ def _restart_loop(history: Sequence[StartSummary]) -> StartWarning | None:
     return StartWarning("restart-loop", f"the last {RESTART_LOOP} starts failed or never got ready")
 
 
-def unproven(first_place: Place | None) -> StartWarning:
+def unproven(state: StartState, first_place: Place | None) -> StartWarning:
     """The caution of a start that the one before contests: nothing but the log's words says that it is real."""
+    if not state.by_outer_stamp:
+        lacking = "no runtime's stamps show that it took its time"
+    elif state.phase is not Phase.READY:
+        lacking = "its ready line would, by the runtime's stamps"
+    else:
+        lacking = "both were ready too soon for the runtime's stamps to tell a start from a print"
     return StartWarning(
         "restart-unproven",
         "processes with the same pids announce themselves again, as in a container that was killed and started anew; "
-        "nothing proves that the server before has gone",
+        f"nothing proves that the server before has gone: {lacking}",
         first_place,
     )
 

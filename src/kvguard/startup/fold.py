@@ -353,7 +353,7 @@ class StartupFold:
         start = freeze(state, self.source, history, starts)
         contested_by = self._contested_by(state) if state is self._state else None
         if contested_by is not None:
-            start = replace(start, warnings=(*start.warnings, unproven(start.first_place)))
+            start = replace(start, warnings=(*start.warnings, unproven(state, start.first_place)))
         return CapacityReport(
             sources=(self.source,),
             starts=starts,
