@@ -1,6 +1,7 @@
 """Bytes piped in, and waiting for them."""
 
 import os
+import select
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from kvguard.errors import SourceError
 from kvguard.sources.pipe import PipeSource
-from kvguard.sources.source import Chunk, SourceEvent, State
+from kvguard.sources.source import BoundaryKind, Chunk, SourceEvent, State, StateChange
 from tests.sources.following import arrivals
 
 
@@ -45,6 +46,36 @@ def test_a_pipe_is_read_as_it_comes_and_ends_with_its_writer(source: PipeSource,
     assert [event.state for event in source.poll(4.0)] == [State.ENDED]
     assert source.poll(5.0) == ()
     assert (source.status.bytes_read, source.status.last_read) == (8, 3.0)
+
+
+def test_a_pipe_that_is_read_for_ever_has_a_next_writer(fifo: Path) -> None:
+    source = PipeSource(str(fifo), for_ever=True)
+    for moment, word in ((1.0, b"one\n"), (5.0, b"two\n")):
+        with fifo.open("wb", buffering=0) as writer:
+            writer.write(word)
+            assert text(list(source.poll(moment))) == word
+        boundary, change = source.poll(moment + 1)
+        assert (boundary.kind, boundary.new_process) == (BoundaryKind.NEW_FILE, None)
+        assert change == StateChange(State.WAITING, f"{fifo} was closed by its writer: waiting for the next one")
+        assert source.poll(moment + 2) == []
+        assert not select.select([source.fileno()], [], [], 0)[0]  # who waits for it is not woken again and again
+    with fifo.open("wb", buffering=0) as writer:
+        writer.write(b"x" * 60_000)
+        assert len(text(list(source.poll(9.0)))) == 60_000
+    source.close()
+
+
+@pytest.mark.parametrize("stands", [None, "a file"])
+def test_a_pipe_that_has_been_taken_away_ends(fifo: Path, stands: str | None) -> None:
+    source = PipeSource(str(fifo), for_ever=True)
+    with fifo.open("wb", buffering=0) as writer:
+        writer.write(b"one\n")
+        source.poll(1.0)
+        fifo.unlink()
+        if stands:
+            fifo.write_text(stands)
+    assert source.poll(2.0) == [StateChange(State.ENDED, f"{fifo} has ended")]
+    source.close()
 
 
 def test_it_is_left_blocking_for_the_others_who_share_it(source: PipeSource) -> None:

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     token = TokenFile(arguments.token_file) if arguments.token_file else None
     clocks = Clocks(time.monotonic, time.time)
     slo_file = SloFile(arguments.slo, partial(slo_from, arguments), clocks.wall)
-    source, table = followed(arguments.log), table_from(arguments)
+    source, table = followed(arguments.log, for_ever=True), table_from(arguments)
     asking = _asking(arguments.vllm_url, clocks) if arguments.vllm_url else None
     with listen(arguments.listen) as listening:
         from kvguard.serve.server import serve

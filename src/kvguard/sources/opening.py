@@ -17,8 +17,12 @@ OPEN_BESIDES = 32
 """The three standard streams, what is imported late, what is written."""
 
 
-def followed(name: str) -> Source:
+def followed(name: str, for_ever: bool = False) -> Source:
     """A log that grows: `pod:…`, `-`, a named pipe, or a file, which may appear later.
+
+    Args:
+        name: as the user wrote it.
+        for_ever: whether a named pipe is read on with its next writer.
 
     Raises:
         ConfigError: a pod's log that can't be meant, or no cluster around us.
@@ -32,7 +36,7 @@ def followed(name: str) -> Source:
         return PodLogSource(parse_address(name), Cluster.from_inside())
     path = Path(name)
     if name == STDIN or path.is_fifo():
-        return PipeSource(name)
+        return PipeSource(name, for_ever)
     if path.is_dir():  # that will not mend itself; a file that is missing or unreadable may
         raise SourceError(describe_os_error(name, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))))
     return FileSource(name)

@@ -67,7 +67,8 @@ class TrackedFile:
             os.close(self._descriptor)
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            raise OSError(errno.EINVAL, "not a regular file")
+            late = stat.S_ISFIFO(status.st_mode)
+            raise OSError(errno.EINVAL, f"not a regular file{': a pipe must be there before kvguard' if late else ''}")
         self.identity = identity_of(status)
         self._offset = 0
         self._head_at = 0
