@@ -258,7 +258,7 @@ def _engine_initialized(state: StartState, event: events.EngineInitialized) -> N
 
 
 def _compiled(state: StartState, event: events.Compiled) -> None:
-    _longest(state, "compile_total", event.compile_seconds)
+    _longest(state, "compile", event.compile_seconds)
 
 
 def _server_listening(state: StartState, event: events.ServerListening) -> None:

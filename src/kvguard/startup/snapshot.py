@@ -351,7 +351,7 @@ def _timings(state: StartState) -> Timings:
         ready = round(state.ready_clock - state.began_clock, 3)
     return Timings(
         load=seen.get("load", seen.get("weights_read")),
-        compile=seen.get("compile", seen.get("compile_total")),
+        compile=seen.get("compile"),
         profile=seen.get("profile"),
         graphs=seen.get("graphs"),
         init=seen.get("init"),
