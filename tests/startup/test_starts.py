@@ -1,11 +1,15 @@
 """Where a start begins and ends, in logs of several starts and of starts that come to nothing."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from kvguard import Guard
-from kvguard.startup.report import FailureKind, Phase
+from kvguard.startup.report import FailureKind, Phase, Place
 from tests.startup.lines import BOOT, CRASHED, READY, REFUSED, SIZED, STATS, STOPPED, log, read, start_of
 
+RUNS = Path(__file__).parents[2] / "fixtures" / "logs" / "runs"
 FIRST = {"api": 100, "core": 130, "hour": 10, "concurrency": "53.71"}
 SECOND = {"api": 200, "core": 230, "hour": 12, "concurrency": "26.85"}
 SAME_PIDS = {"api": 100, "core": 130, "hour": 12, "concurrency": "26.85"}
@@ -278,3 +282,16 @@ def test_a_stats_line_that_a_terminal_has_wrapped_over_three_lines_is_read():
     assert (start.runtime.peak_running, start.runtime.peak_waiting) == (7, 3)
     assert start.runtime.peak_kv_cache_usage == 0.031
     assert start.capacity.weakest.gpu_blocks == 4527
+
+
+def test_what_a_process_prints_before_it_names_itself_is_its_starts_first_line():
+    """To 0.11.0 it says which platform it has found half a minute before it says what it is."""
+    text = (RUNS / "vllm-0.8.5.post2-cpu-base-load" / "server.log").read_text(encoding="utf-8")
+    later = re.sub(r"(?<=11-29 )17", "18", text)
+
+    first, second = read(text).start, read(text + later).start
+
+    assert first is not None
+    assert second is not None
+    assert (second.index, second.timings.ready) == (2, first.timings.ready) == (2, 67.0)
+    assert second.first_place == Place("log", text.count("\n") + 1)

@@ -30,6 +30,8 @@ ANYBODYS = frozenset(
     }
 )
 """Formats of lines that any Python server prints, or any that imports vLLM."""
+LONGEST_IMPORT = 600.0
+"""Seconds from a process's first line to its announcement: vLLM's imports take 10 to 60 from a local disk."""
 OUTLIVED = (
     "process-engine-dead",  # said by a client that finds its engine dead, and in an orderly shut-down
     "process-worker-error",  # of one call: the engine answers its client
@@ -186,6 +188,18 @@ def _is_of_another_length(state: StartState, event: Event) -> bool:
         length = event.requested_tokens if isinstance(event, events.FailureReported) and is_failure(event) else None
     engine = state.engines.get(engine_index(state, event)) if length is not None else None
     return engine is not None and bool(engine.concurrency) and engine.concurrency[-1][1] != length
+
+
+def may_be_prologue(state: StartState, event: Event) -> bool:
+    """Whether it is what a process prints when it imports vLLM, before it names itself: perhaps of the next start."""
+    imported = event.format == "platform-detected" and event.origin.pid is None
+    return imported and state.phase in SETTLED and state.shows_beginning
+
+
+def is_prologue_of(prologue: Origin, event: Event) -> bool:
+    """Whether the event may announce the process that has printed the prologue."""
+    took = None if event.origin.stamp is None or prologue.stamp is None else elapsed(prologue.stamp, event.origin.stamp)
+    return isinstance(event, ANNOUNCEMENTS) and took is not None and 0 <= took <= LONGEST_IMPORT
 
 
 def may_open_run(state: StartState, event: Event) -> bool:

@@ -58,6 +58,7 @@ class StartupFold:
         self._began_at_end = False
         self._server_shown = False
         self._first_heard: Origin | None = None
+        self._prologue: Origin | None = None
 
     @property
     def serving(self) -> bool:
@@ -130,6 +131,9 @@ class StartupFold:
         may_begin, self._may_begin = self._may_begin, False
         state = self._state
         if state is not None and state.phase not in SETTLED and is_repeated(state, event):
+            return
+        if state is not None and not self._boundary and boundaries.may_be_prologue(state, event):
+            self._prologue = event.origin
             return
         way = boundaries.course(self._state, event, new_process=self._boundary, new_stream=may_begin)
         if self._echo is not None and not self._echo.is_heard_in(event):
@@ -220,6 +224,10 @@ class StartupFold:
         if old is None and self._first_heard is not None:
             self._state.api_server = self._server_shown
             self._state.date(self._first_heard)
+        prologue, self._prologue = self._prologue, None
+        if prologue is not None and boundaries.is_prologue_of(prologue, event):
+            self._state.first_line = prologue.line
+            self._state.date(prologue)
 
     def _withdraw_if_refuted(self, event: Event) -> None:
         if self._doubt is not None and self._state is not None:
