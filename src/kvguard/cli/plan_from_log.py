@@ -12,7 +12,8 @@ from kvguard.slo.refusal import cache_there
 from kvguard.slo.told_options import speculative_tokens, told_arguments
 from kvguard.slotted import dataclass
 from kvguard.sources.documents import read_log
-from kvguard.startup.report import Start
+from kvguard.startup.graphs import activation_alone
+from kvguard.startup.report import Memory, Start
 from kvguard.units import GIB, Interval
 
 _HALF_OF_THE_LAST_PLACE = GIB // 200
@@ -67,14 +68,15 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
     derived = weakest.derived.get("gpu_blocks")
     blocks = weakest.gpu_blocks if weakest.gpu_blocks is not None else None if derived is None else int(derived.value)
     utilization = memory.utilization if memory.utilization is not None else start.gpu_memory_utilization
+    weights = weakest.weights_bytes if memory.weights is None else memory.weights
     cache = (memory.kv_cache, weakest.kv_cache_bytes, cache_there(start.failure))
     return MeasuredStart(
         parts=MeasuredParts(
             total=_around(memory.total_gpu),
             utilization=utilization,
-            weights=_around(weakest.weights_bytes if memory.weights is None else memory.weights),
-            non_torch=_around(memory.non_torch),
-            activation_peak=_around(memory.activation_peak),
+            weights=_around(weights),
+            non_torch=_around(_non_torch(memory, weights)),
+            activation_peak=_around(activation_alone(start)),
             cuda_graphs=_around(graphs_taken_off(start)),
             kv_cache=_around(next((size for size in cache if size is not None), None)),
         ),
@@ -89,6 +91,13 @@ def _measured(start: Start, flags: dict[str, object], settled: frozenset[str]) -
         free_share=None if not memory.free or not memory.total_gpu else memory.free / memory.total_gpu,
         graph_estimate_gap_bytes=graph_gap(start),
     )
+
+
+def _non_torch(memory: Memory, weights: int | None) -> int | None:
+    """As printed, or what newer releases print together with the weights less these."""
+    if memory.non_torch is not None or memory.consumed is None or weights is None:
+        return memory.non_torch
+    return max(memory.consumed - weights, 0)
 
 
 def _around(count: int | None) -> Interval | None:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from kvguard.slotted import dataclass
-from kvguard.startup.graphs import graphs_counted
+from kvguard.startup.graphs import activation_alone, graphs_counted
 from kvguard.startup.report import Memory, Start
 from kvguard.units import GIB, format_bytes
 
@@ -45,7 +45,7 @@ def memory_parts(start: Start) -> tuple[Part, ...]:
     if kv_cache is None:
         return ()
     graphs = memory.cuda_graphs_estimated if graphs_counted(start) else None
-    taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(memory, weights, graphs) if size is not None]
+    taken = [Part(name, PartKind.TAKEN, size) for name, size in _taken(start, weights, graphs) if size is not None]
     inside = sum(part.size for part in taken) + kv_cache
     budget = [*taken, *_unnamed(memory, inside), Part("KV cache", PartKind.KV_CACHE, kv_cache)]
     outside = _outside(memory, graphs_beside(start) or 0)
@@ -70,12 +70,13 @@ def graphs_note(start: Start) -> str | None:
     return f"CUDA graphs took {format_bytes(taken)}; {format_bytes(estimated)} had been set aside for them."
 
 
-def _taken(memory: Memory, weights: int | None, graphs: int | None) -> list[tuple[str, int | None]]:
+def _taken(start: Start, weights: int | None, graphs: int | None) -> list[tuple[str, int | None]]:
+    memory = start.memory
     if memory.consumed is not None and (weights is None or memory.non_torch is None):
         named: list[tuple[str, int | None]] = [("weights and non-torch", memory.consumed)]
     else:
         named = [("weights", weights), ("non-torch", memory.non_torch)]
-    return [*named, ("activation peak", memory.activation_peak), ("CUDA graphs", graphs)]
+    return [*named, ("activation peak", activation_alone(start)), ("CUDA graphs", graphs)]
 
 
 def memory_budget(memory: Memory) -> float | None:
