@@ -36,9 +36,11 @@ def once(command: Sequence[str]) -> Cost:
     with Path(os.devnull).open("rb") as given, tempfile.TemporaryFile() as taken:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdin=given, stdout=taken, stderr=subprocess.DEVNULL, env=ENVIRON)
-        _, _, used = os.wait4(process.pid, 0)
+        _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
-        process.returncode = 0
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)}: ended with status {process.returncode}: nothing is measured by it")
     return Cost(used.ru_utime + used.ru_stime, wall)
 
 
@@ -48,13 +50,15 @@ def has_fast_extra() -> bool:
 
 
 def peak_resident(words: Sequence[str], content: Iterable[bytes] = ()) -> int:
-    """Peak resident bytes of a kvguard command, as the kernel tells the process itself.
+    """Peak resident bytes of a kvguard command, as the kernel tells the process itself, and of its largest child.
 
-    What `wait4` tells counts the moment between fork and exec, when the child still is as large as its parent.
+    What they share counts twice. What `wait4` tells out here counts the moment between fork and exec, when the child
+    still is as large as its parent.
     """
     program = (
         "import sys; from kvguard.cli import main; main(sys.argv[1:]); told = open('/proc/self/status').read(); "
-        "print(told.partition('VmHWM:')[2].split()[0], file=sys.stderr)"
+        "import resource; other = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss; "
+        "print(int(told.partition('VmHWM:')[2].split()[0]) + other, file=sys.stderr)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words],

@@ -10,6 +10,7 @@ from kvguard.events import Event
 from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
 from kvguard.lines.parser import StartupLogParser
+from kvguard.lines.scouting import Scout, Stretch
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
@@ -53,9 +54,31 @@ class Guard:
         self._report: CapacityReport | None = None
         self._verdict: Verdict | None = None
 
-    def feed(self, data: bytes, now: float | None = None) -> None:
-        """Take the next bytes of the log, split anywhere; `now` is when they came, in seconds of any steady clock."""
-        self._take(self._parser.feed(data), now)
+    def feed(self, data: bytes, now: float | None = None, more: bool = False) -> None:
+        """Take the next bytes of the log.
+
+        Args:
+            data: the bytes, split anywhere.
+            now: when they came, in seconds of any steady clock.
+            more: more of them, or the end, follows at once: nobody asks for a verdict before.
+        """
+        self._take(self._parser.feed(data, more), now)
+
+    def scout(self) -> Scout | None:
+        """Who can look ahead in the log for what need not be read; `None` before the server serves."""
+        return self._parser.scout()
+
+    def pass_over(self, stretch: Stretch, scout: Scout) -> bool:
+        """Take what a scout has passed over as if it had been fed, without it.
+
+        Returns:
+            False where it must be fed: a line is open, or what is known is no longer what the scout has known.
+        """
+        events = self._parser.pass_over(stretch, scout)
+        if events is None:
+            return False
+        self._take(events, None)
+        return True
 
     def end(self, now: float | None = None, exit_status: int | None = None) -> None:
         """No more bytes: the last line needs no newline.

@@ -9,7 +9,8 @@ from kvguard.lines.formats import FORMATS
 from kvguard.lines.line_format import LineFormat
 from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Verdict
-from kvguard.sources.blocks import STDIN, read_blocks
+from kvguard.sources.ahead import feed_whole
+from kvguard.sources.blocks import STDIN
 
 
 def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] = FORMATS) -> Verdict:
@@ -22,8 +23,7 @@ def read_whole(names: Sequence[str], slo: Slo, formats: tuple[LineFormat, ...] =
     only_once(names)
     guards = [Guard(slo, name, formats) for name in names]
     for name, guard in zip(names, guards, strict=True):
-        for block in read_blocks(name):
-            guard.feed(block)
+        feed_whole(guard, name)
         guard.end()
     _hold_to_content(guards)
     return joined(guards, slo)

@@ -47,7 +47,7 @@ class LineFramer:
         data = self._decoded(data)
         start = self._passed_rest(data)
         while True:
-            if self.skim is not None and not self._rest and not self._dropping:
+            if self.skim is not None and not self.in_line:
                 start, self.lines = self.skim(data, start, self.lines)
             end = data.find(b"\n", start)
             if end < 0:
@@ -63,6 +63,21 @@ class LineFramer:
             if line:
                 yield number, line
         self._keep(data, start, len(data))
+
+    @property
+    def in_line(self) -> bool:
+        """Whether the beginning of a line waits for its end."""
+        return bool(self._rest) or self._dropping
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether lines are passed over, and the log's bytes are those that it was fed."""
+        return self.skim is not None and self._decoder is None
+
+    def skip(self, size: int, lines: int) -> None:
+        """Count whole lines as if they had been fed."""
+        self.bytes += size
+        self.lines += lines
 
     def _passed_rest(self, data: bytes) -> int:
         """Where the first line begins after the one that the last block has cut, where that need not be given."""

@@ -6,7 +6,7 @@ Input never raises; what is skipped is counted. A log that interleaves several c
 
 from collections.abc import Iterator
 
-from kvguard.events import Event, Origin, Trust
+from kvguard.events import Event, Origin, StatsLogged, Trust
 from kvguard.lines import annotations, records
 from kvguard.lines.format_table import FormatTable
 from kvguard.lines.formats import FORMATS
@@ -16,6 +16,7 @@ from kvguard.lines.line_format import LineFormat
 from kvguard.lines.long_records import TRACEBACK
 from kvguard.lines.parts import Tally
 from kvguard.lines.reader import RecordReader
+from kvguard.lines.scouting import Scout, Stretch
 from kvguard.lines.skimming import CUT, MARK, Skimmer
 from kvguard.lines.wrapped import Width
 
@@ -48,8 +49,13 @@ class StartupLogParser:
         self._widest = 0
         self._indentation: str | None = None
 
-    def feed(self, data: bytes) -> Iterator[Event]:
-        """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order."""
+    def feed(self, data: bytes, more: bool = False) -> Iterator[Event]:
+        """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order.
+
+        Args:
+            data: the bytes.
+            more: more of them, or the end, follows at once: what stats lines have told may wait for that.
+        """
         for number, raw in self.framer.feed(data):
             yield from self._passed_over()
             told: list[Event] = []
@@ -58,14 +64,28 @@ class StartupLogParser:
                 yield event
             self._skimmer.learn(raw, told)
             self.framer.skim = self._skimmer.skim if self._may_skim() else None
-        yield from self._passed_over()
+        if not more:
+            yield from self._passed_over()
 
     def end(self) -> Iterator[Event]:
         """No more bytes: the last line needs no newline."""
+        yield from self._passed_over()
         for number, raw in self.framer.end():
             yield from self._line(number, raw)
         for reader in self._readers.values():
             yield from reader.flush()
+
+    def scout(self) -> Scout | None:
+        """Who can look ahead with what is known of the log so far; `None` where its lines are read one by one."""
+        return Scout(self._skimmer, self._skimmer.anchors) if self.framer.may_skip else None
+
+    def pass_over(self, stretch: Stretch, scout: Scout) -> Iterator[Event] | None:
+        """Take what a scout has passed over as if it had come by `feed`; `None` where the lines must be read."""
+        if self.framer.in_line or self.scout() != scout:
+            return None
+        events = [*self._skimmer.told(), *stretch.events_behind(self.framer.lines)]
+        self.framer.skip(stretch.end - stretch.begin, stretch.lines)
+        return self._told_unread(events)
 
     def boundary(self) -> None:
         """The source says that another stream begins here: nothing of the old one is continued."""
@@ -100,9 +120,11 @@ class StartupLogParser:
         return tally.records > 0 and tally.unmarked == tally.json
 
     def _passed_over(self) -> Iterator[Event]:
-        events = self._skimmer.told()
+        return self._told_unread(self._skimmer.told())
+
+    def _told_unread(self, events: list[StatsLogged]) -> Iterator[Event]:
         if events:
-            self._reader(None).pass_over_records(self._skimmer.lines_told)
+            self._reader(None).pass_over_records(sum(event.samples for event in events))
             yield from events
 
     def _line(self, number: int, raw: bytes) -> Iterator[Event]:

@@ -26,6 +26,8 @@ try:
     count, find = stringzilla.count, stringzilla.find
 except ImportError:  # without the `fast` extra
     count, find = bytes.count, bytes.find
+sums_fast = count is not bytes.count and "icelake" in stringzilla.__capabilities__
+"""Whether the processor looks bytes up in a table faster than it finds one newline after the other."""
 
 MARK = b"]"
 """Closes the source file's bracket in every release's record; access lines and progress bars have none."""
@@ -37,6 +39,11 @@ MAX_ENDINGS = 8
 """Endings of access lines remembered: one a status code that is common."""
 MAX_SEEN = 4096
 """Figures of one kind of stats lines remembered."""
+
+_NEWLINE_IS_ONE = bytes(byte == ord("\n") for byte in range(256))
+_SUMMED = 2**16
+"""Bytes that are looked up and summed at once: what is written stays in the core's cache."""
+_ONES = memoryview(bytearray(_SUMMED))
 
 _REQUEST = b" HTTP/1."
 _BEFORE_FIGURES = b"Avg prompt throughput: "
@@ -52,6 +59,18 @@ _Wording = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes]
 """What stands before the figures, cut at its stamps; the names of the rates behind them; what stands behind those."""
 
 
+def lines_between(data: bytes, start: int, end: int) -> int:
+    """How many lines end in this part of a block."""
+    if not sums_fast or end - start < _SUMMED:
+        return count(data, b"\n", start, end)
+    lines = 0
+    for at in range(start, end, _SUMMED):
+        stop = min(at + _SUMMED, end)
+        stringzilla.translate(data, _NEWLINE_IS_ONE, start=at, end=stop, out=_ONES)
+        lines += stringzilla.bytesum(_ONES[: stop - at])
+    return lines
+
+
 @dataclass(slots=True)
 class _Kind:
     """Stats lines of one wording, and their peaks since the last line that was read."""
@@ -60,24 +79,48 @@ class _Kind:
     pattern: "re.Pattern[bytes]"
     lines: int = 0
     """Since the last event."""
-    last: int = 0
-    """Where the last of them begins in the block."""
+    last: int | None = None
+    """Where the last of them begins in the block; `None` once its number is known."""
+    last_line: int = 0
+    stamp: bytes | None = None
+    """Of the last of them."""
     seen: set[bytes] = field(default_factory=set)
     """Figures that the peaks cover."""
     running: int = 0
     waiting: int = 0
     usage: float = -1.0
     peak: int | None = None
-    """Where the first line with the highest usage begins; `None` once an event has told its number."""
+    """Where the first line with the highest usage begins in the block; `None` once its number is known."""
     peak_line: int = 0
 
     def take(self, found: "re.Match[bytes]") -> None:
         """Take in one line."""
         self.lines += 1
         self.last = found.start()
-        figures = found[1]
-        if figures in self.seen:
-            return
+        if found[1] not in self.seen:
+            self._raise_peaks(found[1], self.last)
+
+    def take_run(self, data: bytes, start: int, mark: bytes, limit: int) -> int:
+        """Take in lines as long as all that hold the mark are of this kind.
+
+        Returns:
+            Where the last of them ends.
+        """
+        match, seen = self.pattern.match, self.seen
+        lines, at = 0, start
+        while 0 <= (place := find(data, mark, at)) < limit:
+            line = data.rfind(b"\n", at, place) + 1 or at
+            found = match(data, line)
+            if found is None:
+                break
+            lines += 1
+            self.last, at = line, found.end()
+            if (figures := found[1]) not in seen:
+                self._raise_peaks(figures, line)
+        self.lines += lines
+        return at
+
+    def _raise_peaks(self, figures: bytes, line: int) -> None:
         if len(self.seen) >= MAX_SEEN:
             self.seen.clear()
         self.seen.add(figures)
@@ -86,25 +129,32 @@ class _Kind:
         self.running = max(self.running, running)
         self.waiting = max(self.waiting, waiting)
         if usage > self.usage:
-            self.usage, self.peak = usage, self.last
+            self.usage, self.peak = usage, line
 
-    def event(self, data: bytes, end: int, number: int) -> StatsLogged:
-        """What the lines tell together.
+    def settle(self, data: bytes, end: int, number: int) -> None:
+        """Work out line numbers while the block is there.
 
         Args:
-            data: the block that they stand in.
+            data: the block that the lines stand in.
             end: where a line behind the last of them begins.
             number: of the line before that one.
         """
+        if self.last is None:
+            return
         if self.peak is not None:
-            self.peak_line, self.peak = number + 1 - count(data, b"\n", self.peak, end), None
+            self.peak_line, self.peak = number + 1 - lines_between(data, self.peak, end), None
         found = re.findall(_STAMP, data[self.last : data.index(_BEFORE_FIGURES, self.last)])
+        self.stamp = found[-1] if found else None
+        self.last_line, self.last = number + 1 - lines_between(data, self.last, end), None
+
+    def event(self) -> StatsLogged:
+        """What the lines since the last event tell together."""
         origin = self.example.origin
-        latest = stamps.seconds(found[-1].decode()) if found and origin.stamp is not None else origin.stamp
+        latest = origin.stamp if self.stamp is None or origin.stamp is None else stamps.seconds(self.stamp.decode())
         samples, self.lines = self.lines, 0
         return replace(
             self.example,
-            origin=replace(origin, line=number + 1 - count(data, b"\n", self.last, end), stamp=latest),
+            origin=replace(origin, line=self.last_line, stamp=latest),
             running=self.running,
             waiting=self.waiting,
             kv_cache_usage=round(self.usage / 100, 6),
@@ -128,13 +178,10 @@ class Skimmer:
     _kinds: dict[_Wording, _Kind] = field(default_factory=dict)
     _latest: _Kind | None = None
     _asked: _Wording | None = None
-    _ready: list[Event] = field(default_factory=list)
     _endings: set[bytes] = field(default_factory=set)
     _last_ending: bytes = b""
     _searched: tuple[bytes, tuple[bytes, ...]] = (b"", ())
-    _ahead: dict[bytes, int] = field(default_factory=dict)
-    lines_told: int = 0
-    """How many lines the last events of `told` stand for."""
+    _places: dict[bytes, int] = field(default_factory=dict)
 
     def skim(self, data: bytes, start: int, number: int) -> tuple[int, int]:
         """Find the next line to read.
@@ -152,14 +199,13 @@ class Skimmer:
         by_endings = MARK not in self.anchors and self._endings
         line, lines = self._pass_known(data, start) if by_endings else self._pass_unmarked(data, start)
         number += lines
-        told = sorted((kind for kind in self._kinds.values() if kind.lines), key=lambda kind: kind.last)
-        self._ready += [kind.event(data, line, number) for kind in told]
+        for kind in self._kinds.values():
+            kind.settle(data, line, number)
         return line, number
 
     def learn(self, raw: bytes, events: list[Event]) -> None:
         """A line has been read: if it told its stats, or a request and nothing else, its like need not be."""
-        for kind in self._kinds.values():
-            kind.forget()
+        self.forget_peaks()
         asked, self._asked = self._asked, None
         if _REQUEST in raw:
             if not events:
@@ -172,11 +218,15 @@ class Skimmer:
                 pattern = _STAMP.join(map(re.escape, before)) + _FIGURES + names + re.escape(after)
                 self._kinds[asked] = _Kind(told, re.compile(pattern))
 
-    def told(self) -> list[Event]:
+    def told(self) -> list[StatsLogged]:
         """What the stats lines since the last call tell, in the order of their last lines."""
-        ready, self._ready = self._ready, []
-        self.lines_told = sum(event.samples for event in ready if isinstance(event, StatsLogged))
-        return ready
+        kinds = sorted((kind for kind in self._kinds.values() if kind.lines), key=lambda kind: kind.last_line)
+        return [kind.event() for kind in kinds]
+
+    def forget_peaks(self) -> None:
+        """What comes is told by itself."""
+        for kind in self._kinds.values():
+            kind.forget()
 
     def _learn_ending(self, ending: bytes) -> None:
         """Two access lines in a row that end alike: no stamp or other figure of their own stands in it."""
@@ -194,16 +244,23 @@ class Skimmer:
                 break
             kind, match = found
             kind.take(match)
-            at = match.end()
+            at = self._pass_run(kind, data, match.end())
         else:
             line = data.rfind(b"\n", at) + 1 or at
-        return line, count(data, b"\n", start, line)
+        return line, lines_between(data, start, line)
+
+    def _pass_run(self, kind: _Kind, data: bytes, start: int) -> int:
+        """Pass over more of the same kind, up to where another anchor than the mark stands."""
+        if MARK not in self.anchors:
+            return start
+        others = (place for anchor, place in self._ahead(data, start).items() if anchor != MARK)
+        return kind.take_run(data, start, MARK, min(others, default=len(data)))
 
     def _pass_known(self, data: bytes, start: int) -> tuple[int, int]:
         """Pass over whole lines as long as there are as many known endings and stats: an ending holds the newline."""
         at, passed, reach = start, 0, len(data)
         while (end := data.rfind(b"\n", at, reach) + 1) > at:
-            lines = count(data, b"\n", at, end)
+            lines = lines_between(data, at, end)
             stats = self._stats_between(data, at, end)
             if lines == len(stats) + sum(count(data, ending, at, end) for ending in self._endings):
                 for kind, match in stats:
@@ -231,30 +288,34 @@ class Skimmer:
         """The line that begins here, if it is a stats line whose wording has been read before."""
         if self._latest is not None and (match := self._latest.pattern.match(data, line)) is not None:
             return self._latest, match
+        for kind in self._kinds.values():
+            if (match := kind.pattern.match(data, line)) is not None:
+                self._latest = kind
+                return kind, match
         found = re.compile(_STATS).match(data, line)
         if found is None:
             return None
         wording = tuple(re.split(_STAMP, found["before"])), tuple(re.findall(_RATE, found["rates"])), found["after"]
-        kind = self._kinds.get(wording)
-        if kind is None:
+        if wording not in self._kinds:
             self._asked = wording
-            return None
-        self._latest = kind
-        match = kind.pattern.match(data, line)
-        return None if match is None else (kind, match)
+        return None
 
     def _nearest(self, data: bytes, start: int) -> int:
-        """Where the nearest anchor stands, less than nothing if none does; what one has found is good until passed."""
+        """Where the nearest anchor stands, less than nothing if none does."""
         if len(self.anchors) == 1:
             return find(data, self.anchors[0], start)
+        return min(self._ahead(data, start).values(), default=-1)
+
+    def _ahead(self, data: bytes, start: int) -> dict[bytes, int]:
+        """Where each anchor stands that does; what one has found is good until passed."""
+        if len(self.anchors) == 1:
+            return {}
         if self._searched[0] is not data or self._searched[1] is not self.anchors:
             self._searched = data, self.anchors
-            places = ((anchor, find(data, anchor, start)) for anchor in self.anchors)
-            self._ahead = {anchor: place for anchor, place in places if place >= 0}
-        best = -1
-        for anchor, place in self._ahead.items():
-            if 0 <= place < start:
-                place = self._ahead[anchor] = find(data, anchor, start)
-            if place >= 0 and (best < 0 or place < best):
-                best = place
-        return best
+            self._places = dict.fromkeys(self.anchors, -1)
+        passed = [anchor for anchor, place in self._places.items() if place < start]
+        for anchor in passed:
+            self._places[anchor] = find(data, anchor, start)
+            if self._places[anchor] < 0:
+                del self._places[anchor]
+        return self._places

@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -42,16 +42,40 @@ def read_blocks(name: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         SourceError: at the first block where nothing can be read, at a later one where reading fails or an archive
             turns out to be broken.
     """
+    with opened(name) as descriptor:
+        yield from content(name, descriptor, block_bytes)
+
+
+@contextmanager
+def opened(name: str) -> Iterator[int]:
+    """A log's descriptor, for as long as it is read.
+
+    Raises:
+        SourceError: it cannot be opened or is no log, and in place of an `OSError` that reading it meets.
+    """
     shown = "stdin" if name == STDIN else name
     try:
         descriptor = os.dup(0) if name == STDIN else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
             refuse_what_is_no_log(shown, descriptor)
-            yield from _behind_zeros(_content(name, descriptor, block_bytes))
+            yield descriptor
         finally:
             os.close(descriptor)
     except OSError as error:
         raise SourceError(describe_os_error(shown, error)) from None
+
+
+def content(name: str, descriptor: int, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """What `read_blocks` gives, of a log that is open."""
+    return _behind_zeros(_content(name, descriptor, block_bytes))
+
+
+def is_plain_file(descriptor: int) -> bool:
+    """Whether a log's bytes are the file's from here on, so that any part of it can be read by its place."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return False
+    first = os.pread(descriptor, _LONGEST_MAGIC, os.lseek(descriptor, 0, os.SEEK_CUR))
+    return not first.startswith((*_ARCHIVES, b"\0"))
 
 
 def refuse_what_is_no_log(shown: str, descriptor: int) -> None:
