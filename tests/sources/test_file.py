@@ -359,7 +359,8 @@ class TestTrouble:
     def test_a_named_pipe_in_its_place_does_not_hold_us(self, log: Path, following: Following) -> None:
         os.mkfifo(log)
         following.look()
-        assert following.source.status.message == f"{log}: cannot be read (not a regular file)"
+        why = "not a regular file: a pipe must be there before kvguard"
+        assert following.source.status.message == f"{log}: cannot be read ({why})"
 
     def test_what_was_read_in_the_same_step_as_an_error_is_not_lost(
         self, log: Path, following: Following, fault: dict[str, OSError | None]
