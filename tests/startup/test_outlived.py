@@ -38,6 +38,27 @@ def test_an_engine_that_gives_up_is_dead():
     assert start_of(SERVING + log(CRASHED)).phase is Phase.STOPPED
 
 
+DEAD = (
+    "(APIServer pid=100) ERROR 12-08 10:30:00 [{file}] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an "
+    "issue. See stack trace (above) for the root cause.\n"
+)
+
+
+@pytest.mark.parametrize("file", ["async_llm.py:906", "api_router.py:72"])
+def test_an_engine_that_its_front_end_finds_dead_is_dead(file: str):
+    """Its own last words may be lost: it was killed."""
+    start = start_of(SERVING + log(STATS) + DEAD.format(file=file))
+
+    assert start.phase is Phase.STOPPED
+    assert [warning.code for warning in start.warnings] == ["died-after-ready"]
+
+
+def test_an_engine_that_is_found_dead_in_a_shut_down_was_shut_down():
+    start = start_of(SERVING + log(STOPPED) + DEAD.format(file="async_llm.py:906"))
+
+    assert (start.phase, start.warnings) == (Phase.STOPPED, ())
+
+
 def test_a_log_that_begins_with_a_shut_down_tells_of_no_start():
     traceback = "(Worker pid=140) Traceback (most recent call last):\n(Worker pid=140) RuntimeError: no driver\n"
 

@@ -32,13 +32,11 @@ ANYBODYS = frozenset(
 """Formats of lines that any Python server prints, or any that imports vLLM."""
 LONGEST_IMPORT = 600.0
 """Seconds from a process's first line to its announcement: vLLM's imports take 10 to 60 from a local disk."""
-OUTLIVED = (
-    "process-engine-dead",  # said by a client that finds its engine dead, and in an orderly shut-down
-    "process-worker-error",  # of one call: the engine answers its client
-    "process-worker-exception",
-    "process-worker-method-failed",
-)
-"""Formats of failures that a server which serves may outlive: what it does not, says so by another record."""
+OF_ONE_CALL = ("process-worker-error", "process-worker-exception", "process-worker-method-failed")
+"""Formats of failures that a server which serves may outlive, as the engine answers its client. What it does not
+outlive, another record says."""
+AT_AN_END = ("process-engine-dead", *OF_ONE_CALL)
+"""Formats of failures that an orderly shut-down prints as well."""
 TROUBLE = (
     events.FailureReported,
     events.ProcessFailed,
@@ -270,7 +268,7 @@ def is_believed(state: StartState, event: Event) -> bool:
 
 def _is_crash(event: Event) -> bool:
     """A process of the start has died."""
-    return isinstance(event, events.ProcessFailed | events.FailureReported) and event.format not in OUTLIVED
+    return isinstance(event, events.ProcessFailed | events.FailureReported) and event.format not in OF_ONE_CALL
 
 
 def is_believed_boundary(state: StartState, event: Event) -> bool:

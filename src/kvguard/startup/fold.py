@@ -177,7 +177,7 @@ class StartupFold:
         """Whether the log begins behind a start, at its shut-down: what fails then is no start."""
         if self._state is None and isinstance(event, events.ShutdownBegan):
             self._began_at_end = True
-        trouble = isinstance(event, events.ExceptionRaised) or event.format in boundaries.OUTLIVED
+        trouble = isinstance(event, events.ExceptionRaised) or event.format in boundaries.AT_AN_END
         return self._state is None and self._began_at_end and trouble
 
     def _hear(self, event: events.ProcessSpoke) -> None:
