@@ -6,6 +6,9 @@ from collections.abc import Callable
 from kvguard.sources.vllm.answers import VllmAnswer
 from kvguard.sources.vllm.witness import KEPT_S, VllmWitness
 
+OUTDATED_S = 60.0
+"""Far more than a round of questions takes: whoever sends his answers letter by letter holds one up without an end."""
+
 
 class Asking:
     """Keep the newest answer of a vLLM server."""
@@ -13,8 +16,16 @@ class Asking:
     def __init__(self, url: str, steady: Callable[[], float]) -> None:
         self._witness, self._steady = VllmWitness(url), steady
         self.name = self._witness.name
-        self.answer: VllmAnswer | None = None
+        self._answer: VllmAnswer | None = None
         self._thread = threading.Thread(target=self._run, name="asking", daemon=True)
+
+    @property
+    def answer(self) -> VllmAnswer | None:
+        """The newest answer, the same object each time; that there is none any more where it is too old."""
+        newest, now = self._answer, self._steady()
+        if newest is not None and now - newest.asked_at > OUTDATED_S:
+            self._answer = newest = VllmAnswer(now, problems=(f"no answer has been whole for {OUTDATED_S:.0f} s",))
+        return newest
 
     def start(self) -> None:
         """Begin to ask."""
@@ -24,7 +35,7 @@ class Asking:
         rest = threading.Event()  # never set: the thread ends with the process
         try:
             while True:
-                self.answer = self._witness.ask(self._steady())
+                self._answer = self._witness.ask(self._steady())
                 rest.wait(KEPT_S)
         finally:  # it has met an error that nobody foresaw: its last answer must not be taken for vLLM's for ever
-            self.answer = VllmAnswer(self._steady(), problems=("it is not asked any more: see the log of kvguard",))
+            self._answer = VllmAnswer(self._steady(), problems=("it is not asked any more: see the log of kvguard",))
