@@ -13,6 +13,7 @@ from kvguard.sources.vllm.answers import CacheInfo, ServedModel, VllmAnswer
 from kvguard.sources.vllm.exposition import parse_metrics
 from kvguard.startup.report import CapacityReport, Phase
 from tests.serve.driven import LOADING, READY, RUNS, Driven, slo
+from tests.serve.test_let_through import STATS
 
 URL = "http://127.0.0.1:8000"
 WITH_METRICS = sorted(path.parent.name for path in RUNS.glob("*/metrics.txt"))
@@ -162,3 +163,48 @@ def test_a_server_that_goes_silent_leaves_a_log_that_lost_its_start_unknown_agai
     driven.turn()
 
     assert (told, driven.snapshot.verdict.outcome) == (Outcome.PASS, Outcome.UNKNOWN)
+
+
+SLOW = VllmAnswer(110.0, problems=("/metrics: no answer (timed out)",))
+GONE = VllmAnswer(110.0, gone=True, problems=("/health: no answer (Connection refused)",))
+
+
+def stood_in() -> tuple[Driven, Heard]:
+    """A sidecar whose log tells nothing, and whose server has been let through by what it says itself."""
+    driven = Driven(slo(min_concurrency=2), witness=(heard := Heard()))
+    heard.answer = answer_of("vllm-0.32.0-cpu-base", asked_at=driven.now)
+    assert driven.turn().snapshot.gate.open
+    return driven, heard
+
+
+def test_a_server_that_is_too_busy_to_answer_stays_in_service() -> None:
+    driven, heard = stood_in()
+
+    heard.answer = SLOW
+    driven.turn(after=10.0)
+
+    assert (driven.snapshot.verdict.outcome, driven.snapshot.gate.open) == (Outcome.UNKNOWN, True)
+    driven.read(STATS)
+    assert (driven.snapshot.verdict.outcome, driven.snapshot.gate.open) == (Outcome.UNKNOWN, True)
+
+
+@pytest.mark.parametrize("concurrency, is_open", [(1.0, False), (3.0, True)])
+def test_a_server_that_was_gone_is_judged_anew(concurrency: float, is_open: bool) -> None:
+    driven, heard = stood_in()
+
+    heard.answer = GONE
+    assert not driven.turn(after=10.0).snapshot.gate.open
+    again = answer_of("vllm-0.32.0-cpu-base", asked_at=driven.now + 60)
+    assert again.cache is not None
+    heard.answer = replace(again, cache=replace(again.cache, kv_cache_tokens=4096, max_concurrency=concurrency))
+
+    assert driven.turn(after=60.0).snapshot.gate.open is is_open
+
+
+def test_a_start_in_the_log_is_not_the_one_that_stood_in() -> None:
+    driven, heard = stood_in()
+
+    heard.answer = SLOW
+    driven.turn(after=10.0).read(LOADING)
+
+    assert not driven.snapshot.gate.open

@@ -29,13 +29,26 @@ WHILE_CATCHING_UP = "the log is still being read from its beginning"
 WHEN_ENDED = "the server has ended: its next start is judged anew"
 
 
-def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None) -> GateAnswer:
-    """What the gate says of a verdict; `kept` is that of the answer before."""
+def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None, gone: bool = False) -> GateAnswer:
+    """What the gate says of a verdict.
+
+    Args:
+        verdict: the evidence.
+        gate: what is done with it.
+        kept: that of the answer before.
+        gone: whether nobody listens at vLLM's address: where its log tells nothing, that alone shows that it has ended.
+    """
     start = verdict.report.start
     outcome = verdict.gate_outcome
     is_open, why = _by_mode(outcome, gate)
     if start is None:
-        return GateAnswer(is_open, why, kept)
+        if kept is None or not kept.stood_in:
+            return GateAnswer(is_open, why, kept)
+        if gone:
+            return GateAnswer(is_open, why)
+        if is_open or gate.recheck:
+            return GateAnswer(is_open, why, kept)
+        return GateAnswer(True, "this start was let through before: vLLM does not answer now, and is not gone", kept)
     if start.phase in ENDED:
         still_open = is_open and gate.mode is GateMode.OBSERVE
         return GateAnswer(still_open, why if still_open or not is_open else WHEN_ENDED, kept)

@@ -23,13 +23,19 @@ class LetThrough:
     """What tells a start from others."""
 
     index: int | None
-    """Its number in the log as this process reads it; `None` where an earlier process has let it through."""
+    """Its number in the log as this process reads it; `None` where an earlier process has let it through. 0: see
+    `stood_in`."""
     began: float | None
     """The stamp of its first line."""
     vllm_version: str | None
     model: str | None
     told_capacity: bool
     """Whether it had told its capacity, so that one that tells nothing can only be the rest of its log."""
+
+    @property
+    def stood_in(self) -> bool:
+        """Whether its log told nothing of it and vLLM's own figures stood in: starts in a log are numbered from 1."""
+        return self.index == 0
 
     @classmethod
     def of(cls, start: Start) -> "LetThrough":
@@ -38,6 +44,8 @@ class LetThrough:
 
     def is_start(self, start: Start) -> bool:
         """Whether it is this one."""
+        if self.stood_in and start.phase is Phase.READY and _is_without_beginning(start):
+            return True
         if self.index is not None:
             return start.index == self.index
         if self.began is not None and self.began == start.began:

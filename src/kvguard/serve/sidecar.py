@@ -147,7 +147,8 @@ class Sidecar:
         """Replace the snapshot; its revision grows only if a person could see a difference."""
         before, self._published, self._news = self.snapshot, now, False
         verdict = self._judged(now)
-        gate = answer(verdict, self._guard.slo.gate, before.gate.kept)
+        gone = self._heard is not None and self._heard.gone
+        gate = answer(verdict, self._guard.slo.gate, before.gate.kept, gone)
         if not self._caught_up and not gate.open:
             gate = replace(gate, why=WHILE_CATCHING_UP)
         status = self.source.status

@@ -117,7 +117,7 @@ def test_nobody_there(vllm: FakeVllm, witness: VllmWitness) -> None:
     vllm.stop()
     answer = witness.ask(5.0)
     assert answer is not None
-    assert (answer.healthy, answer.cache, len(answer.problems)) == (False, None, 1)
+    assert (answer.gone, answer.healthy, answer.cache, len(answer.problems)) == (True, False, None, 1)
     assert answer.problems[0].startswith("/health: no answer (")
 
 
@@ -219,7 +219,7 @@ def test_an_answer_that_trickles_is_given_up(vllm: FakeVllm) -> None:
     vllm.answers["/health"] = (200, b"x")
     answer = witness.ask(5.0)
     assert answer is not None
-    assert answer.problems == ("/health: no answer (not whole after 2 s)",)
+    assert (answer.gone, answer.problems) == (False, ("/health: no answer (not whole after 2 s)",))
     witness.close()
 
 

@@ -68,6 +68,8 @@ class VllmAnswer:
 
     asked_at: float
     """In the time of whoever asked."""
+    gone: bool = False
+    """Whether nobody listens there: its process has ended, or has not come so far. One that is busy is not gone."""
     healthy: bool | None = None
     """`/health`: the API server lives. It does not say that a request would be served."""
     version: str | None = None

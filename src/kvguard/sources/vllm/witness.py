@@ -80,13 +80,14 @@ class _Interview:
         self._client = client
         self._clock = clock
         self._problems: list[str] = []
-        self._silent = False
+        self._silent = self._gone = False
 
     def hold(self, now: float) -> VllmAnswer:
         healthy = self._learn("/health", lambda body: True)
         cache, loads = self._learn("/metrics", parse_metrics) or (None, ())
         return VllmAnswer(
             asked_at=now,
+            gone=self._gone,
             healthy=healthy is not None,
             version=self._learn("/version", _version),
             models=self._learn("/v1/models", _models) or (),
@@ -105,7 +106,7 @@ class _Interview:
                 return read(body)
             self._problems.append(f"{path}: status {status}" + (", it wants an API key" if status == 401 else ""))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            self._silent = True
+            self._silent, self._gone = True, isinstance(error, httpx.ConnectError)
             self._problems.append(f"{path}: no answer ({str(error) or type(error).__name__})")
         except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError):
             self._problems.append(f"{path}: not what vLLM answers there")
