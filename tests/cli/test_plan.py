@@ -212,7 +212,7 @@ def test_the_page_says_what_fits_and_what_is_assumed(capsys: Capture) -> None:
     assert "KV cache size 32,768 tokens" in text
     assert "maximum concurrency 4.00 requests of 8,192 tokens" in text
     assert "longest context 32,752 tokens: the max_model_len with which it would start" in text
-    assert "--vllm-version 0.32.0 the newest that was tested" in text
+    assert "--vllm-version 0.33.0 the newest that was tested" in text
 
 
 def test_without_a_pool_the_page_is_the_layout(capsys: Capture) -> None:
@@ -327,7 +327,7 @@ def test_memory_that_a_declared_cache_does_not_take_helps_nobody(capsys: Capture
 def test_a_release_that_nobody_has_tested_is_said_to_be_one(capsys: Capture) -> None:
     _, text = page(capsys, LLAMA, "--vllm-version", "0.99")
 
-    assert "--vllm-version 0.99.0 by the rules of 0.32.0, the newest that was tested" in text
+    assert "--vllm-version 0.99.0 by the rules of 0.33.0, the newest that was tested" in text
 
 
 def test_a_load_is_counted_in_whole_blocks(capsys: Capture) -> None:

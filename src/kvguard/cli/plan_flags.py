@@ -21,10 +21,22 @@ COUNTS = (
     "num-speculative-tokens",
     "draft-layers",
 )
-WORDS = ("dtype", "kv-cache-dtype", "mamba-cache-dtype", "mamba-ssm-cache-dtype", "engine", "mamba-cache-mode")
+WORDS = (
+    "dtype",
+    "kv-cache-dtype",
+    "mamba-cache-dtype",
+    "mamba-ssm-cache-dtype",
+    "engine",
+    "mamba-cache-mode",
+    "gdn-prefill-backend",
+)
 SWITCHES = ("async-scheduling", "enable-prefix-caching")
 _LARGEST = 1 << 40
-_CHOICES = {"engine": ("v0", "v1"), "mamba-cache-mode": ("none", "align", "all")}
+_CHOICES = {
+    "engine": ("v0", "v1"),
+    "mamba-cache-mode": ("none", "align", "all"),
+    "gdn-prefill-backend": ("auto", "flashinfer", "triton", "cutedsl", "aiter_flydsl", "sycl"),
+}
 
 
 def add_pool(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from kvguard.units import GIB, Interval
 
 _HALF_OF_THE_LAST_PLACE = GIB // 200
 """Sizes are printed in GiB with two decimals."""
-OPEN = ("block_size", "max_num_batched_tokens", "async_scheduling", "draft_layers")
+OPEN = ("block_size", "max_num_batched_tokens", "async_scheduling", "draft_layers", "gdn_prefill_backend")
 """Flags that hardly a log tells, and that its figures give away once the model is known."""
 
 

@@ -365,6 +365,7 @@ def options_in_force(arguments: argparse.Namespace, plan: Plan) -> dict[str, obj
         "mamba_block_size": serving.mamba_block_size,
         "mamba_cache_dtype": serving.mamba_cache_dtype,
         "mamba_ssm_cache_dtype": serving.mamba_ssm_cache_dtype,
+        "gdn_prefill_backend": arguments.gdn_prefill_backend,
         "kernel_block_alignment": serving.kernel_block_alignment,
         "num_speculative_tokens": serving.speculative_tokens,
         "draft_layers": arguments.draft_layers or 0,

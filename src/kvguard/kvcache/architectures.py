@@ -20,7 +20,8 @@ def read_model(config: ModelConfig, options: Options) -> ModelLayers:
         ConfigError: an architecture, a layer kind or a missing key, by name.
     """
     name, reader = _reader(config)
-    shards = Shards(options.tensor_parallel_size, options.num_speculative_tokens, options.vllm_version)
+    exports = options.gdn_prefill_backend in (None, "auto", "flashinfer")
+    shards = Shards(options.tensor_parallel_size, options.num_speculative_tokens, options.vllm_version, exports)
     layers = reader(config, shards)
     count = _decoder_layers(config, layers)
     sparse = any(layer.kind is LayerKind.MLA_INDEXER for layer in layers)

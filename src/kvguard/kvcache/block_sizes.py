@@ -11,6 +11,7 @@ from kvguard.slotted import dataclass
 
 _KERNEL_MINIMUM = 16
 _LATENT_KERNEL = 64
+_GDN_CHUNK = 64  # v1/attention/backends/gdn_attn.py FLASHINFER_GDN_CHECKPOINT_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,16 @@ def kernel_alignment(model: ModelLayers, serving: Serving) -> int:
         aligned = serving.release >= releases.STATES_BY_BLOCK and latent
         return minimum or (_LATENT_KERNEL if aligned else _KERNEL_MINIMUM)
     step = max(minimum or _KERNEL_MINIMUM, serving.block_size)
-    return max(step, 128) if latent and serving.release >= releases.LATENT_BLOCK_128 else step
+    if latent and serving.release >= releases.LATENT_BLOCK_128:
+        step = max(step, 128)
+    return lcm(step, _GDN_CHUNK) if _checkpoints_gdn(model, serving) else step
+
+
+def _checkpoints_gdn(model: ModelLayers, serving: Serving) -> bool:
+    """Whether states are exported at block boundaries by Gated DeltaNet, whose kernel goes in chunks of its own."""
+    states = [layer for layer in model.layers if isinstance(layer, State)]
+    exported = all(layer.kind is LayerKind.GDN and layer.checkpoints for layer in states)
+    return bool(states) and exported and serving.mamba_cache_mode == "align"
 
 
 def _state_block(serving: Serving, attention: int) -> int:

@@ -15,6 +15,21 @@ def check_combination(serving: Serving, model: ModelLayers) -> None:
     _parallelism(serving, model)
     _cross_attention(serving, model)
     _drafts(serving, model)
+    _float_cache(serving)
+
+
+def _float_cache(serving: Serving) -> None:
+    """A 16-bit cache is the model's own dtype or none (config/vllm.py)."""
+    named, own = serving.kv_cache_dtype, _SAME_DTYPE.get(serving.dtype, serving.dtype)
+    if serving.release < releases.FLOAT_CACHE_IS_THE_MODELS or named not in ("float16", "bfloat16") or named == own:
+        return
+    allowed = f"auto or {own}" if own in ("float16", "bfloat16") else "auto"
+    raise ConfigError(
+        f"--kv-cache-dtype {named}: vLLM {serving.release} refuses it beside dtype {own}; {allowed} would do"
+    )
+
+
+_SAME_DTYPE = {"half": "float16", "float": "float32"}
 
 
 def _cross_attention(serving: Serving, model: ModelLayers) -> None:

@@ -1,10 +1,12 @@
 """The serving flags that bear on the cache: checked against the release, with vLLM's defaults filled in."""
 
+from collections.abc import Iterator
+
 from kvguard.errors import ConfigError
 from kvguard.kvcache import releases
 from kvguard.kvcache.combinations import check_combination
 from kvguard.kvcache.engines import Wants, engine_of
-from kvguard.kvcache.layers import LayerKind, ModelLayers
+from kvguard.kvcache.layers import LayerKind, ModelLayers, State
 from kvguard.kvcache.releases import Release
 from kvguard.kvcache.serving import Serving
 from kvguard.slotted import dataclass, replace
@@ -38,6 +40,7 @@ class Options:
     mamba_block_size: int | None = None
     mamba_cache_dtype: str | None = None
     mamba_ssm_cache_dtype: str | None = None
+    gdn_prefill_backend: str | None = None
     kernel_block_alignment: int | None = None
     num_speculative_tokens: int = 0
     draft_layers: int = 0
@@ -136,6 +139,7 @@ def _serving(options: Options, model: ModelLayers, total: float | None, assumed:
     max_num_seqs = _given("max_num_seqs", options.max_num_seqs, seqs, assumed)
     prefix_caching = _prefix_caching(options, model, engine)
     mode = _state_mode(options, model, prefix_caching)
+    assumed.extend(_assumed_of_states(options, model, mode))
     return Serving(
         release=release,
         engine=engine,
@@ -247,7 +251,7 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
         chunk = 2048 if release >= Release(0, 6, 5) else 512
         batched = chunk if length > _LONG_IN_V0 and not latent else max(length, 2048)
         return (batched, "the default of the V0 engine"), (256, "the default of the V0 engine")
-    large = total is not None and total >= 70 * GIB
+    large = total is not None and total >= 70 * GIB and not _is_gb10(release, total)
     on_large = "the default of `vllm serve` on a card of 70 GiB and more"
     seqs: _Default = (1024, on_large) if large else (256, "the default of `vllm serve`; 1024 from 70 GiB")
     if release < Release(0, 8, 4):
@@ -256,6 +260,11 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
         return (2048, "the default of `vllm serve`; 8192 from 70 GiB"), seqs
     huge = total is not None and total >= 160 * GIB and release >= Release(0, 28, 0)
     return (16384 if huge else 8192, on_large), seqs
+
+
+def _is_gb10(release: Release, total: float) -> bool:
+    """DGX Spark has the memory of a large card (119.6 to 119.7 GiB) and, by now, the defaults of a small one."""
+    return release >= releases.GB10_IS_SMALL and 119 * GIB <= total < 120 * GIB
 
 
 def _async_scheduling(options: Options) -> bool:
@@ -295,10 +304,25 @@ def _state_mode(options: Options, model: ModelLayers, prefix_caching: bool) -> s
         return "none"  # prefix caching is switched off for recurrent models
     if release < releases.STATE_CACHE_MODES:
         return "all" if model.caches_states_in_full else "none"
-    mode = options.mamba_cache_mode or "none"
+    mode = "none" if release >= releases.MODE_FOLLOWS_PREFIX_CACHING else options.mamba_cache_mode or "none"
     if mode == "none":
         return _default_state_mode(options, model)
     return "align" if mode == "all" and not model.caches_states_in_full else mode
+
+
+def _assumed_of_states(options: Options, model: ModelLayers, mode: str) -> Iterator[Assumption]:
+    """What the card decides of recurrent layers, and a flag that no longer decides anything."""
+    exports = any(
+        isinstance(layer, State) and layer.kind is LayerKind.GDN and layer.checkpoints for layer in model.layers
+    )
+    if exports and mode == "align" and options.gdn_prefill_backend in (None, "auto"):
+        why = (
+            "vLLM's choice on Hopper and, with CUDA 13, on Blackwell; triton elsewhere, which keeps one state less of "
+            "each request"
+        )
+        yield Assumption("gdn_prefill_backend", "flashinfer", why)
+    if options.mamba_cache_mode not in (None, mode) and options.vllm_version >= releases.MODE_FOLLOWS_PREFIX_CACHING:
+        yield Assumption("mamba_cache_mode", mode, "the flag has no effect any more: it follows prefix caching")
 
 
 def _default_state_mode(options: Options, model: ModelLayers) -> str:

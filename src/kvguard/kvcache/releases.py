@@ -31,7 +31,7 @@ def parse_release(text: str) -> Release:
     return Release(int(match[1]), int(match[2]), int(match[3] or 0))
 
 
-NEWEST_TESTED = Release(0, 32, 0)
+NEWEST_TESTED = Release(0, 33, 0)
 """The newest release whose figures were compared with a running server."""
 
 OLDEST = Release(0, 6, 3)
@@ -100,6 +100,10 @@ SLIDING_FILLS_THE_BLOCK = Release(0, 30, 0)
 CHECKPOINTS_KDA = Release(0, 31, 0)
 CHECKPOINTS_MAMBA2 = Release(0, 32, 0)
 ALL_MODE_GONE = Release(0, 32, 0)
+MODE_FOLLOWS_PREFIX_CACHING = Release(0, 33, 0)  # engine/arg_utils.py: --mamba-cache-mode has no effect any more
+CHECKPOINTS_GDN = Release(0, 33, 0)  # mamba/gdn/qwen_gdn_linear_attn.py, under FlashInfer's prefill kernel
+GB10_IS_SMALL = Release(0, 33, 0)  # engine/arg_utils.py: compute capability 12.1
+FLOAT_CACHE_IS_THE_MODELS = Release(0, 33, 0)  # config/vllm.py _reject_mismatched_float_kv_cache
 
 
 def default_utilization(release: Release) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.options import Options
-from kvguard.kvcache.releases import NEWEST_TESTED, OLDEST, Release, parse_release
+from kvguard.kvcache.releases import CHECKPOINTS_GDN, NEWEST_TESTED, OLDEST, Release, parse_release
 from kvguard.slo.layer_evidence import known_block_size
 from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
@@ -17,6 +17,8 @@ _BLOCK_SIZES = (None, 32, 64, 128)
 """vLLM's default, and what its attention backends choose themselves."""
 _BATCHES = (2048, 8192, 16384, 4096, 1024, 512)
 """Usual max_num_batched_tokens, of servers and offline use, on small and large devices."""
+_GDN_PREFILL_BACKENDS = (None, "triton")
+"""vLLM's choice on Hopper and Blackwell, and on other cards: which one it is bears on the cache from 0.33 on."""
 _OVERLAPPING_SINCE = Release(0, 14, 0)
 """From here async scheduling is the default where device and runner allow it."""
 _ARGUMENTS = (
@@ -33,12 +35,19 @@ _ARGUMENTS = (
 def possible_options(start: Start, engine: Capacity) -> Iterator[Options]:
     """The flags in force, most likely first: what the log leaves open is varied, for its figures to decide.
 
-    Varied are the version, the block size and the drafter.
+    Varied are the version, the block size, the drafter, and what the card decides of recurrent layers.
     """
-    for release, block_size, draft_layers in product(
-        _releases(start), _block_sizes(start, engine), _draft_layers(start)
+    for release, block_size, draft_layers, gdn_prefill_backend in product(
+        _releases(start), _block_sizes(start, engine), _draft_layers(start), _GDN_PREFILL_BACKENDS
     ):
-        yield Options(**_told(start, engine), vllm_version=release, block_size=block_size, draft_layers=draft_layers)
+        if gdn_prefill_backend is None or release >= CHECKPOINTS_GDN:
+            yield Options(
+                **_told(start, engine),
+                vllm_version=release,
+                block_size=block_size,
+                draft_layers=draft_layers,
+                gdn_prefill_backend=gdn_prefill_backend,
+            )
 
 
 def in_flight_options(possible: Sequence[Options]) -> Iterator[Options]:

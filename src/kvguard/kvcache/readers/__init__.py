@@ -14,11 +14,15 @@ from kvguard.slotted import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What of the deployment decides the shape of a recurrent state, and which release's rules hold."""
+    """What of the deployment decides the shape of a recurrent state, and which release's rules hold.
+
+    `gdn_exports`: Gated DeltaNet's prefill kernel is one that can export a state from inside a prefill.
+    """
 
     tp: int
     speculative_tokens: int
     release: Release
+    gdn_exports: bool = True
 
 
 Reader = Callable[[ModelConfig, Shards], tuple[Layer, ...]]

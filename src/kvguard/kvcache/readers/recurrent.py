@@ -8,7 +8,7 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.readers import Shards, states
 from kvguard.kvcache.readers.heads import attention_heads, head_size, kv_heads, layer_count
 from kvguard.kvcache.readers.latent import latent_layer
-from kvguard.kvcache.releases import CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, Release
+from kvguard.kvcache.releases import CHECKPOINTS_GDN, CHECKPOINTS_KDA, CHECKPOINTS_MAMBA2, Release
 
 _MAMBA = ("mamba", "linear_attention")
 """How a Mamba layer is called in layer_types: transformers 5 writes the second."""
@@ -208,10 +208,14 @@ def qwen_gdn(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
         kinds: Sequence[str] = ["linear_attention" if (i + 1) % interval else "full_attention" for i in range(count)]
     else:
         kinds = _listed(config, ("layer_types",), ("linear_attention", "full_attention"))
+    exports = shards.gdn_exports and config.architecture != _OLMO and shards.release >= CHECKPOINTS_GDN
     return tuple(
-        State(i, LayerKind.GDN, tensors) if kind == "linear_attention" else _full(config, i)
+        State(i, LayerKind.GDN, tensors, exports) if kind == "linear_attention" else _full(config, i)
         for i, kind in enumerate(kinds)
     )
+
+
+_OLMO = "OlmoHybridForCausalLM"  # its own Gated DeltaNet layer, which exports no state
 
 
 def kimi_linear(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
