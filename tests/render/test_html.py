@@ -10,7 +10,10 @@ import pytest
 
 from kvguard.render.html import Live, render_html, render_html_report
 from kvguard.render.html.document import content_security_policy
-from kvguard.render.html.markup import Markup, element, fragment
+from kvguard.render.html.markup import Markup, element, fragment, prose
+from kvguard.slo.verdict import Reason
+from kvguard.slotted import replace
+from kvguard.startup.report import Phase
 from tests.render.pages import PAGES
 from tests.render.verdicts import VERDICTS
 
@@ -212,3 +215,34 @@ def test_text_is_escaped_and_markup_is_not_escaped_twice() -> None:
     assert element("p", inner, " ", None, [1, "x"]) == "<p><b>&lt;&amp;&gt;</b> 1x</p>"
     assert element("a", "x", title='"><script>') == '<a title="&quot;&gt;&lt;script&gt;">x</a>'
     assert isinstance(fragment("<"), Markup)
+
+
+def test_an_option_is_of_one_piece_and_its_secret_no_less_masked() -> None:
+    told = prose("<b> lower --max-model-len, not --api-key sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+
+    assert told == (
+        '&lt;b&gt; lower <code class="flag">--max-model-len</code>, not <code class="flag">--api-key</code> ***'
+    )
+
+
+def test_our_own_name_is_written_small_where_a_sentence_begins_with_it() -> None:
+    reason = Reason("ready_within", "ready after 51 s; 10 s are allowed", None, "kvguard inspect LOG shows why")
+
+    assert "Do this: </b>kvguard inspect LOG" in render_html(replace(VERDICTS["refused"], reasons=(reason,)))
+
+
+@pytest.mark.parametrize("phase, word, icon", [(Phase.STOPPED, "fail", "c6362f"), (Phase.READY, "unknown", "8a6a00")])
+def test_a_gate_that_is_closed_after_a_pass_gives_the_page_its_colour(phase: Phase, word: str, icon: str) -> None:
+    start = VERDICTS["passed"].report.start
+    assert start is not None
+    verdict = replace(VERDICTS["passed"], report=replace(VERDICTS["passed"].report, start=replace(start, phase=phase)))
+    live = Live(False, "the server has ended: its next start is judged anew", "reading", True, "now", None, "1")
+    page = render_html(verdict, live)
+
+    assert f'class="hero {word}"' in page
+    assert page.index("The server has ended: its next start is judged anew.") < page.index(
+        verdict.reasons[0].message[1:]
+    )
+    assert icon in page
+    assert "<title>Closed · " in page
+    assert 'class="hero pass"' in render_html(verdict, replace(live, gate_open=True))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kvguard.render.layout import Terminal
+from kvguard.render.lever_words import enough_words
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import staircase
 from kvguard.render.memory_parts import memory_parts
@@ -120,15 +121,10 @@ def _levers(levers: Sequence[Lever]) -> list[str]:
     if not levers:
         return []
     rows = [
-        f"| {escape(lever.spelt)} | {escape(lever.gives)} | {_ENOUGH[lever.enough]} | {escape(lever.whole_price)} |"
+        f"| {escape(lever.spelt)} | {escape(lever.gives)} | {enough_words(lever)} | {escape(lever.whole_price)} |"
         for lever in levers
     ]
-    return [
-        "\n".join(["**What would help**", "", "| change | gives | enough alone | price |", "|---|---|---|---|", *rows])
-    ]
-
-
-_ENOUGH: Mapping[bool | None, str] = MappingProxyType({True: "yes", False: "no", None: ""})
+    return ["\n".join(["**What would help**", "", "| change | gives | enough | price |", "|---|---|---|---|", *rows])]
 
 
 def _memory(start: Start) -> list[str]:

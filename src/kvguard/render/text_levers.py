@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from kvguard.kvcache.spelling import AND
 from kvguard.render.layout import INDENT, NO_BREAK, Terminal, Tone, wrap
+from kvguard.render.lever_words import enough_words
 from kvguard.render.log_text import shown
 from kvguard.slo.verdict import Lever, Verdict
 
@@ -12,7 +13,6 @@ _MARKS: Mapping[bool | None, tuple[str, Tone]] = MappingProxyType(
     {True: ("✔", Tone.GOOD), False: ("✘", Tone.BAD), None: ("?", Tone.DOUBT)}
 )
 """Whether a change is enough alone; `?` where the evidence cannot say."""
-_WORDS: Mapping[bool | None, str] = MappingProxyType({True: "enough alone", False: "not enough alone", None: ""})
 _NARROWEST = 24
 """Columns that a price needs beside a figure; with less it stands below."""
 _LONGEST_FLAG, _LONGEST_FIGURE = 60, 32
@@ -103,7 +103,7 @@ def _in_full(levers: Sequence[Lever], terminal: Terminal) -> Iterable[str]:
     for lever in levers:
         mark, tone = _MARKS[lever.enough]
         yield f"{INDENT}{terminal.paint(mark, tone)} {terminal.paint(shown(lever.spelt, _LONGEST_FLAG), Tone.ACCENT)}"
-        alone = "" if lever.gives.startswith("nothing") else _WORDS[lever.enough]
+        alone = "" if lever.gives.startswith("nothing") else enough_words(lever)
         gives = "; ".join(text for text in (lever.gives, alone) if text)
         yield from wrap(f"{shown(gives)}.", terminal.width, INDENT * 3)
         price = "; ".join(text for text in (lever.price, lever.remark) if text)

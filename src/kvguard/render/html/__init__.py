@@ -9,7 +9,7 @@ from kvguard.render.html.course import course_section, history_section, load_sec
 from kvguard.render.html.document import content_security_policy, document
 from kvguard.render.html.evidence import evidence_section, unrecognized_section
 from kvguard.render.html.figures import key_figures
-from kvguard.render.html.hero import OUTCOME_WORDS, Live, judged, shown_only
+from kvguard.render.html.hero import CLOSED, OUTCOME_WORDS, Live, colour_of, judged, shown_only
 from kvguard.render.html.markup import Markup, element, fragment
 from kvguard.render.html.memory import memory_section
 from kvguard.render.html.pool import pool_section
@@ -26,8 +26,9 @@ POLL_SECONDS, POLL_SECONDS_SETTLED = 2, 5
 
 def render_html(verdict: Verdict, live: Live | None = None) -> str:
     """The page of a judged start; `live` adds what only a running sidecar knows."""
-    title = f"{OUTCOME_WORDS[verdict.outcome]} · {_name(verdict.report)} · kvguard"
-    return document(title, verdict.outcome, _page(verdict.report, verdict, live))
+    colour = colour_of(verdict, live)
+    word = OUTCOME_WORDS[colour] if colour is verdict.outcome else CLOSED
+    return document(f"{word} · {_name(verdict.report)} · kvguard", colour, _page(verdict.report, verdict, live))
 
 
 def render_html_report(report: CapacityReport) -> str:

@@ -1,14 +1,14 @@
 """The objectives with what was observed and what was asked for, and what would help."""
 
 from kvguard.render.html.hero import outcome_mark
-from kvguard.render.html.markup import Markup, element
+from kvguard.render.html.markup import Markup, element, prose
+from kvguard.render.lever_words import enough_words
 from kvguard.render.quantities import show_observed, show_target
 from kvguard.render.start_facts import WAITED_OUT, place_of
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
 
 _STAGE_NOTES = {Stage.RUNTIME: "load: shown, never gates", Stage.WORKLOAD: "", Stage.STARTUP: "", Stage.REGRESSION: ""}
-_ENOUGH = {True: "enough alone", False: "not enough alone", None: ""}
 
 
 def checks_section(verdict: Verdict, live: bool) -> Markup | None:
@@ -40,7 +40,7 @@ def _row(check: CheckResult, verdict: Verdict, live: bool) -> Markup:
         "th",
         element("code", check.objective),
         element("small", note) if note else None,
-        [element("small", text) for text in said if text],
+        [element("small", prose(text)) for text in said if text],
         scope="row",
     )
     cells = (
@@ -76,11 +76,16 @@ def levers_section(verdict: Verdict) -> Markup | None:
 
 
 def _lever(lever: Lever) -> Markup:
-    badge = element("span", _ENOUGH[lever.enough], class_=f"badge {str(lever.enough).lower()}")
+    enough = enough_words(lever)
     return element(
         "li",
-        element("p", element("code", lever.spelt), " ", badge if _ENOUGH[lever.enough] else None),
-        element("div", element("p", lever.gives), element("p", f"Price: {lever.whole_price}", class_="note")),
+        element(
+            "p",
+            element("code", prose(lever.spelt, "span")),
+            " ",
+            element("span", enough, class_=f"badge {str(lever.enough).lower()}") if enough else None,
+        ),
+        element("div", element("p", lever.gives), element("p", prose(f"Price: {lever.whole_price}"), class_="note")),
     )
 
 
@@ -96,7 +101,7 @@ def warnings_section(verdict: Verdict) -> Markup | None:
             " ",
             element("code", warning.code),
             " ",
-            warning.message,
+            prose(warning.message),
             _place(place_of(warning.place, verdict.report)),
         )
         for warning in visible

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kvguard.render.html.markup import Markup, element, fragment
+from kvguard.render.html.markup import Markup, element, fragment, prose
 from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live, why_not
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass
-from kvguard.startup.report import CapacityReport
+from kvguard.startup.report import ENDED, CapacityReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Live:
     """Names what the page shows: the same text, the same page."""
 
 
+CLOSED = "Closed"
+"""The word of a gate that is closed after a pass."""
 LONG_HEADLINE = 110
 """Characters from which a headline is set smaller."""
 OUTCOME_WORDS: Mapping[Outcome, str] = MappingProxyType(
@@ -42,29 +44,49 @@ def outcome_mark(outcome: Outcome) -> Markup:
     return element("span", sign, " ", OUTCOME_WORDS[outcome], class_=f"mark {outcome}")
 
 
+def colour_of(verdict: Verdict, live: Live | None) -> Outcome:
+    """The outcome whose colour the page has: the verdict's, but no pass while the gate is closed all the same."""
+    if live is None or live.gate_open or verdict.outcome is not Outcome.PASS:
+        return verdict.outcome
+    start = verdict.report.start
+    return Outcome.FAIL if start is not None and start.phase in ENDED else Outcome.UNKNOWN
+
+
 def judged(verdict: Verdict, live: Live | None) -> Markup:
-    """The verdict: its word, the first reason as the headline, the others below, and the gate."""
+    """The verdict: its word, the first reason as the headline, the others below, and the gate.
+
+    What closes the gate after a pass, as a server's end, stands before the verdict.
+    """
     first, *others = verdict.reasons or (Reason("", _all_met(verdict)),)
     already = {check.reason for check in verdict.checks}
     rest = [reason for reason in others if reason.message not in already]
-    headline = said_live(first) if live else first.message
+    told = said_live(first) if live else first.message
+    colour = colour_of(verdict, live)
+    closed = live is not None and colour is not verdict.outcome
+    mark, headline = (_closed(colour), live.gate_why) if live and closed else (outcome_mark(verdict.outcome), told)
     return element(
         "section",
         element(
             "h1",
-            outcome_mark(verdict.outcome),
+            mark,
             element("span", " – ", class_="unseen"),
-            element("span", _sentence(headline), class_="headline"),
+            element("span", prose(_sentence(headline)), class_="headline"),
             id="verdict",
             class_="long" if len(headline) > LONG_HEADLINE else None,
         ),
+        element("p", outcome_mark(verdict.outcome), " ", prose(_sentence(told))) if closed else None,
         _where(first, verdict.report, live),
         _refused(verdict.report),
-        element("ul", [element("li", _sentence(reason.message)) for reason in rest]) if rest else None,
-        _gate(live) if live else None,
-        class_=f"hero {verdict.outcome}",
+        element("ul", [element("li", prose(_sentence(reason.message))) for reason in rest]) if rest else None,
+        _gate(live, "" if closed else live.gate_why) if live else None,
+        class_=f"hero {colour}",
         aria_labelledby="verdict",
     )
+
+
+def _closed(colour: Outcome) -> Markup:
+    sign = element("span", _SIGNS[colour], class_="sign", aria_hidden="true")
+    return element("span", sign, " ", CLOSED, class_=f"mark {colour}")
 
 
 def shown_only(report: CapacityReport) -> Markup:
@@ -74,7 +96,7 @@ def shown_only(report: CapacityReport) -> Markup:
     sentence = _sentence(why.message) if why else "What the log says of this start."
     return element(
         "section",
-        element("h1", element("span", sentence, class_="headline"), id="verdict"),
+        element("h1", element("span", prose(sentence), class_="headline"), id="verdict"),
         _where(why, report, None) if why else None,
         _refused(report),
         class_=f"hero phase-{phase}",
@@ -87,7 +109,7 @@ def _where(reason: Reason, report: CapacityReport, live: Live | None) -> Markup 
     texts = [element("span", place, class_="place") if place else None]
     waits = live is not None and reason.code in WAITED_OUT
     if reason.remedy and not waits:
-        texts += [element("span", element("b", "Do this: "), _sentence(reason.remedy), class_="remedy")]
+        texts += [element("span", element("b", "Do this: "), prose(_sentence(reason.remedy)), class_="remedy")]
     return element("p", *texts, class_="why") if any(texts) else None
 
 
@@ -98,13 +120,12 @@ def _refused(report: CapacityReport) -> Markup | None:
     return element("dl", pairs, class_="pairs") if pairs else None
 
 
-def _gate(live: Live) -> Markup:
+def _gate(live: Live, why: str) -> Markup:
     answer = "open: /readyz answers 200" if live.gate_open else "closed: /readyz answers 503"
     state = "open" if live.gate_open else "closed"
-    why = f" – {live.gate_why}" if live.gate_why else ""
     broken = f"{live.slo_problem}; the last good one is in force"
     problem = element("p", element("b", "SLO file: "), broken, class_="problem") if live.slo_problem else None
-    gate = element("p", element("b", f"Gate {answer}"), why, class_=f"gate {state}")
+    gate = element("p", element("b", f"Gate {answer}"), f" – {why}" if why else "", class_=f"gate {state}")
     return fragment(gate, problem)
 
 
@@ -115,6 +136,7 @@ def _all_met(verdict: Verdict) -> str:
 
 
 def _sentence(text: str) -> str:
-    # an option's name keeps its spelling, wherever it stands
-    whole = text[:1].upper() + text[1:] if text.split(" ", 1)[0].isalpha() else text
+    # an option's name, and our own, keep their spelling, wherever they stand
+    first = text.split(" ", 1)[0]
+    whole = text[:1].upper() + text[1:] if first.isalpha() and first != "kvguard" else text
     return whole if whole.endswith((".", "…", "!", "?")) else whole + "."

@@ -1,5 +1,6 @@
 """HTML that is escaped by construction: text becomes markup only through `element`, never by joining strings."""
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -35,6 +36,16 @@ def element(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
 def fragment(*children: Child) -> Markup:
     """Several children without an element around them."""
     return Markup("".join(_written(child) for child in children))
+
+
+_FLAG = re.compile(r"(--[a-z][a-z0-9-]*)")
+
+
+def prose(text: str, name: str = "code") -> Markup:
+    """Text in which each option is an element of its own, of one line: copied as it is typed, broken nowhere."""
+    # masked as a whole: a secret is known by the option before it
+    pieces = _FLAG.split(shown(text, 2000))
+    return fragment(*(element(name, piece, class_="flag") if i % 2 else piece for i, piece in enumerate(pieces)))
 
 
 def _written(child: Child) -> str:

@@ -9,7 +9,7 @@ from kvguard.slo.refusal import cache_there, share_of_one_request
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
 from kvguard.slotted import dataclass
 from kvguard.startup.report import Capacity, Failure, Start
-from kvguard.units import format_bytes, format_count
+from kvguard.units import format_bytes, format_count, format_quantity
 
 MOST_BOXES = 48
 """Requests drawn one by one; more of them are one long box, because nobody counts them."""
@@ -60,8 +60,8 @@ def _of_engine(engine: Capacity, start: Start, target: float | None, outcome: Ou
     several = len(start.engines) > 1
     weakest = engine.engine == start.capacity.weakest.engine
     name = f"Engine {engine.engine}{', the weakest' if weakest else ''}" if several else ""
-    asked = f"; {_plain(target)} {'is' if target == 1 else 'are'} asked for" if target is not None else ""
-    caption = f"{fits:,.2f} requests of {longest}, fit at once{asked}."
+    asked = f"; {format_count(target)} {'is' if target == 1 else 'are'} asked for" if target is not None else ""
+    caption = f"{format_quantity(fits, 'requests')} of {longest}, fit at once{asked}."
     return [Row(name, caption, fits, fits, target, outcome if weakest or not several else None)]
 
 
@@ -90,7 +90,7 @@ def _extent(row: Row) -> float:
 
 def _drawn(row: Row, whole: float) -> Markup:
     stretches = _boxes(row, whole)
-    marks = [Mark(row.target, row.asked.format(_plain(row.target)))] if row.target is not None else []
+    marks = [Mark(row.target, row.asked.format(format_count(row.target)))] if row.target is not None else []
     return element(
         "div",
         element("h3", row.title) if row.title else None,
@@ -121,7 +121,3 @@ def _missing(reached: float, target: float, whole: float) -> list[Stretch]:
     return [
         Stretch(begin, end, "missing", hint="asked for, does not fit") for begin, end in pairwise(edges) if end > begin
     ]
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.6g}"
