@@ -8,7 +8,7 @@ from kvguard import Guard
 from kvguard.guard import judge
 from kvguard.slo.settings import Settings, slo_of
 from kvguard.slo.verdict import Outcome, Verdict
-from kvguard.startup.report import Phase, Place
+from kvguard.startup.report import Capacity, Phase, Place, together
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
 BF16, FP8 = LOGS / "story" / "16k-bf16-cache.log", LOGS / "story" / "16k-fp8-cache.log"
@@ -114,3 +114,24 @@ def test_a_node_that_was_refused_tells_the_course(turn: int) -> None:
 
 def _line_of(log: Path, words: str) -> int:
     return next(number for number, line in enumerate(log.read_text().splitlines(), 1) if words in line)
+
+
+def test_an_empty_pool_is_told_and_counts() -> None:
+    empty, whole = (
+        Capacity("0", kv_cache_tokens=0, max_concurrency=0.0),
+        Capacity("1", kv_cache_tokens=100, max_concurrency=2),
+    )
+
+    both = together((empty, whole), 2, addable=True)
+
+    assert (both.engines, both.weakest.engine, both.total_kv_cache_tokens, both.total_max_concurrency) == (
+        2,
+        "0",
+        100,
+        2,
+    )
+
+
+def test_a_silent_engine_is_never_the_weakest_of_those_that_have_told() -> None:
+    assert together((Capacity("0"), Capacity("1", gpu_blocks=7)), 2, addable=False).weakest.engine == "1"
+    assert together((), 1, addable=True).total_kv_cache_tokens is None

@@ -1,7 +1,10 @@
 """How long a start took, and its parts: from lines that tell it, never from what they leave open."""
 
+import re
+
 import pytest
 
+from kvguard import Guard
 from tests.startup.lines import BOOT, READY, SIZED, log, start_of
 
 COMPILED = "(EngineCore_DP0 pid=130) INFO 12-08 10:15:10 [monitor.py:34] torch.compile takes {seconds} s in total\n"
@@ -13,3 +16,19 @@ def test_compilation_took_as_long_as_the_longest_line_says(total: str, of_init: 
     sized = SIZED.replace("took 33.52 seconds", f"took 33.52 s (compilation: {of_init} s)")
 
     assert start_of(log(BOOT) + COMPILED.format(seconds=total) + log(sized, READY)).timings.compile == seconds
+
+
+def test_a_start_whose_stamps_are_all_the_same_took_an_unknown_time() -> None:
+    """A shipper has stamped the lines when it sent them."""
+    start = start_of(re.sub(r"(?<=12-08 )[\d:]+", "10:00:00", log(BOOT, SIZED, READY)))
+
+    assert start.timings.ready is None
+
+
+def test_lines_that_come_at_once_tell_no_time() -> None:
+    unstamped = re.sub(r"12-08 [\d:]+ ", "", log(BOOT, SIZED, READY))
+    guard = Guard()
+    guard.feed(unstamped.encode(), 100.0)
+
+    assert guard.report.start is not None
+    assert (guard.report.start.phase.value, guard.report.start.timings.ready) == ("ready", None)

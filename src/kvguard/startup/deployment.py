@@ -9,12 +9,13 @@ from kvguard.startup.report import (
     MAX_HISTORY,
     Capacity,
     CapacityReport,
-    DeploymentCapacity,
     LogCounts,
     Phase,
     Runtime,
     Start,
     StartWarning,
+    has_told,
+    together,
     weakness,
 )
 
@@ -92,7 +93,7 @@ def of_containers(reports: Sequence[CapacityReport]) -> CapacityReport:
 
 def _progress(report: CapacityReport) -> int:
     assert report.start is not None
-    told = any(engine.max_concurrency is not None or engine.gpu_blocks for engine in report.start.engines)
+    told = any(map(has_told, report.start.engines))
     behind = _WORST_FIRST.index(report.start.phase)
     follower = not told and report.start.phase in (Phase.LOADING, Phase.PROFILING)
     return behind + len(_WORST_FIRST) if follower else behind
@@ -101,11 +102,11 @@ def _progress(report: CapacityReport) -> int:
 def _joined(leading: Start, starts: Sequence[Start]) -> Start:
     """The figures of the node whose engine is the weakest, the course of the one that is behind."""
     engines = _side_by_side(starts)
-    reported = [engine for engine in engines if _holds(engine)]
-    expected = _expected(starts, len(reported))
-    silent = expected - len(reported)
+    reported = sum(map(has_told, engines))
+    expected = _expected(starts, reported)
+    silent = expected - reported
     missing = tuple(item for start in starts for item in start.missing) if silent > 0 else ()
-    differing = _differing([start for start in starts if any(map(_holds, start.engines))])
+    differing = _differing([start for start in starts if any(map(has_told, start.engines))])
     told = leading if leading.phase is Phase.FAILED else _of_weakest(starts)
     course: dict[str, Any] = {name: getattr(leading, name) for name in _COURSE}
     shared: dict[str, Any] = {name: None if name in differing else _first(name, (told, *starts)) for name in SHARED}
@@ -115,7 +116,7 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
         **shared,
         differing=MappingProxyType(differing),
         engines=engines,
-        capacity=_together(engines, reported, expected, addable=silent <= 0 and not _UNIT & differing.keys()),
+        capacity=together(engines, expected, addable=silent <= 0 and not _UNIT & differing.keys()),
         runtime=_load_of_all(starts),
         failure=next((start.failure for start in starts if start.failure is not None), None),
         warnings=tuple(dict.fromkeys(warning for start in starts for warning in start.warnings)),
@@ -123,11 +124,6 @@ def _joined(leading: Start, starts: Sequence[Start]) -> Start:
         lines=MappingProxyType({name: place for start in (*starts, told) for name, place in start.lines.items()}),
         quotes=MappingProxyType({place: text for start in starts for place, text in start.quotes.items()}),
     )
-
-
-def _holds(engine: Capacity) -> bool:
-    """Whether the engine has told its capacity."""
-    return engine.max_concurrency is not None or bool(engine.kv_cache_tokens or engine.gpu_blocks)
 
 
 def _differing(starts: Sequence[Start]) -> dict[str, tuple[object, ...]]:
@@ -143,20 +139,6 @@ def _named(differing: Mapping[str, tuple[object, ...]]) -> str:
 
 def _first(name: str, starts: Sequence[Start]) -> object:
     return next((value for start in starts if (value := getattr(start, name)) is not None), None)
-
-
-def _together(
-    engines: Sequence[Capacity], reported: Sequence[Capacity], expected: int, *, addable: bool
-) -> DeploymentCapacity:
-    tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens]
-    concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency]
-    return DeploymentCapacity(
-        weakest=min(reported or engines or (Capacity(),), key=weakness),
-        engines=len(reported),
-        engines_expected=expected,
-        total_kv_cache_tokens=sum(tokens) if addable and len(tokens) == len(reported) else None,
-        total_max_concurrency=round(sum(concurrency), 2) if addable and len(concurrency) == len(reported) else None,
-    )
 
 
 def _load_of_all(starts: Sequence[Start]) -> Runtime:

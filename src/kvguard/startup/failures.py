@@ -5,8 +5,8 @@ from kvguard.lines.patterns import compiled
 from kvguard.lines.reader import ENGINE_FILES
 from kvguard.lines.secrets import redact
 from kvguard.startup.ingest import GUESSED, rank_of
-from kvguard.startup.report import FailureKind, Phase
-from kvguard.startup.state import FailureState, Sighting, StartState
+from kvguard.startup.report import Failure, FailureKind, Phase, Place
+from kvguard.startup.state import FailureState, Sighting, StartState, whole
 
 _WEIGHT = {
     FailureKind.OTHER: 0,
@@ -154,4 +154,23 @@ def _reported(event: FailureReported) -> FailureState:
         requested_seqs=event.requested_seqs,
         mamba_blocks=event.mamba_blocks,
         transient=event.transient,
+    )
+
+
+def as_reported(failure: FailureState | None, source: str) -> Failure | None:
+    """The cause as a report shows it."""
+    if failure is None:
+        return None
+    return Failure(
+        kind=failure.kind,
+        message=failure.message,
+        place=Place(source, failure.line),
+        needed_bytes=whole(failure.needed),
+        available_bytes=whole(failure.available),
+        requested_max_model_len=failure.requested_tokens,
+        kv_cache_tokens=failure.kv_cache_tokens,
+        estimated_max_model_len=failure.estimated_tokens,
+        requested_max_num_seqs=failure.requested_seqs,
+        mamba_blocks=failure.mamba_blocks,
+        transient=failure.transient,
     )

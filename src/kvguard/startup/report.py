@@ -4,7 +4,7 @@ Base units throughout. Bytes are per rank (the tightest rank of the engine; weig
 concurrency per engine; `total_*` are sums over the engines. `None` where the log does not say: never zero.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -99,6 +99,11 @@ def weakness(engine: Capacity) -> tuple[float, float, int]:
     )
 
 
+def has_told(engine: Capacity) -> bool:
+    """Whether the engine has told how much it can hold; an empty pool is told as well."""
+    return any(figure is not None for figure in (engine.max_concurrency, engine.kv_cache_tokens, engine.gpu_blocks))
+
+
 @dataclass(frozen=True, slots=True)
 class DeploymentCapacity:
     """The gate's figures: those of the weakest engine, with the totals over all of them."""
@@ -109,6 +114,26 @@ class DeploymentCapacity:
     engines_expected: int | None = None
     total_kv_cache_tokens: int | None = None
     total_max_concurrency: float | None = None
+
+
+def together(engines: Sequence[Capacity], expected: int, *, addable: bool) -> DeploymentCapacity:
+    """The engines side by side: the weakest that has told its capacity, and sums where each has told the figure.
+
+    Args:
+        engines: all of them, silent ones included.
+        expected: how many there should be.
+        addable: whether their requests are alike and none is missing.
+    """
+    told = [engine for engine in engines if has_told(engine)]
+    tokens = [engine.kv_cache_tokens for engine in told if engine.kv_cache_tokens is not None]
+    concurrency = [engine.max_concurrency for engine in told if engine.max_concurrency is not None]
+    return DeploymentCapacity(
+        weakest=min(told or engines or (Capacity(),), key=weakness),
+        engines=len(told),
+        engines_expected=expected,
+        total_kv_cache_tokens=sum(tokens) if addable and 0 < len(tokens) == len(told) else None,
+        total_max_concurrency=round(sum(concurrency), 2) if addable and 0 < len(concurrency) == len(told) else None,
+    )
 
 
 SERVING_OPTIONS = (

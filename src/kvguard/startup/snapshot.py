@@ -1,7 +1,8 @@
 """The state of a start, frozen: ranks to engines (the smallest), engines to the deployment (sum and weakest)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from kvguard.events import Printed
 from kvguard.lines.stamps import elapsed
@@ -9,12 +10,12 @@ from kvguard.slotted import replace
 from kvguard.startup import derived
 from kvguard.startup.cautions import cautions
 from kvguard.startup.expected import engines_expected, is_cache_told, is_complete, missing_reports
+from kvguard.startup.failures import as_reported
 from kvguard.startup.report import (
     MEMORY_BYTES,
     MEMORY_SHARES,
     Capacity,
     DeploymentCapacity,
-    Failure,
     FailureKind,
     Memory,
     Phase,
@@ -24,10 +25,15 @@ from kvguard.startup.report import (
     StartSummary,
     Timings,
     TokenFigure,
+    has_told,
+    together,
     weakness,
 )
-from kvguard.startup.state import EngineState, FailureState, RankState, Sighting, StartState
+from kvguard.startup.state import EngineState, RankState, Sighting, StartState, whole
 from kvguard.startup.versions import token_figure
+
+SHORTEST_START = 1.0
+"""Seconds: what seems shorter was stamped, or handed over, when it was all over. vLLM's imports alone take more."""
 
 
 def freeze(state: StartState, source: str, history: Sequence[StartSummary], starts: int) -> Start:
@@ -38,51 +44,48 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
     for _, own in sorted(told, key=lambda one: weakness(one[0])):  # a figure is the weakest engine's, so is its line
         lines = {**own, **lines}
     engines = tuple(engine for engine, _ in told)
-    memory = _memory(state, lines)
-    length = _max_model_len(state, lines)
+    figures: dict[str, Any] = {"memory": _memory(state, lines), "max_model_len": _max_model_len(state, lines)}
     quoted = set(lines.values())  # now every helper has told its lines
     return Start(
-        index=state.index,
-        phase=state.phase,
-        vllm_version=state.text("vllm_version"),
-        generation=state.text("generation"),
-        model=state.text("model"),
-        served_model_name=state.text("served_model_name"),
-        max_model_len=length,
-        requested_max_model_len=state.reduced.value[0] if state.reduced is not None else None,
-        kv_cache_dtype=state.text("kv_cache_dtype"),
-        dtype=state.text("dtype"),
-        quantization=state.text("quantization"),
-        tensor_parallel_size=state.count("tensor_parallel_size"),
-        pipeline_parallel_size=state.count("pipeline_parallel_size"),
-        data_parallel_size=_data_parallel_size(state),
-        decode_context_parallel_size=state.count("decode_context_parallel_size"),
-        gpu_memory_utilization=_ratio(state, "gpu_memory_utilization"),
-        block_size=state.count("block_size"),
-        max_num_seqs=state.count("max_num_seqs"),
-        max_num_batched_tokens=state.count("max_num_batched_tokens"),
-        enable_prefix_caching=_flag(state, "enable_prefix_caching"),
-        enforce_eager=_flag(state, "enforce_eager"),
-        arguments=MappingProxyType(dict(state.arguments)),
-        layers=state.layers,
-        kv_cache_basis=_basis(state),
+        **_configuration(state),
+        **_course(state, source),
+        **figures,
         capacity=_deployment(state, engines),
         engines=engines,
-        memory=memory,
-        timings=_timings(state),
         runtime=_runtime(state, source),
-        failure=_failure(state.failure, source) if state.phase is Phase.FAILED else None,
+        failure=as_reported(state.failure, source) if state.phase is Phase.FAILED else None,
         warnings=cautions(state, source, engines, history, starts),
         missing=missing_reports(state),
-        first_place=Place(source, state.first_line),
-        last_place=Place(source, state.last_line),
-        began=state.began,
-        latest=state.heard,
-        began_clock=state.began_clock,
-        latest_clock=state.latest_clock,
         lines=MappingProxyType({name: Place(source, line) for name, line in sorted(lines.items())}),
         quotes=MappingProxyType({Place(source, line): text for line, text in state.quotes.items() if line in quoted}),
     )
+
+
+def _configuration(state: StartState) -> dict[str, Any]:
+    """What the start was asked for and what it made of that: facts under their own names, and what several tell."""
+    return {
+        **{name: read(state, name) for read, names in _FACTS.items() for name in names},
+        "requested_max_model_len": state.reduced.value[0] if state.reduced is not None else None,
+        "data_parallel_size": _data_parallel_size(state),
+        "arguments": MappingProxyType(dict(state.arguments)),
+        "layers": state.layers,
+        "kv_cache_basis": _basis(state),
+    }
+
+
+def _course(state: StartState, source: str) -> dict[str, Any]:
+    """How far it has come, and when."""
+    return {
+        "index": state.index,
+        "phase": state.phase,
+        "timings": _timings(state),
+        "first_place": Place(source, state.first_line),
+        "last_place": Place(source, state.last_line),
+        "began": state.began,
+        "latest": state.heard,
+        "began_clock": state.began_clock,
+        "latest_clock": state.latest_clock,
+    }
 
 
 def summarize(state: StartState, source: str) -> StartSummary:
@@ -129,8 +132,8 @@ def _engine(state: StartState, index: int) -> _Told:
             lines.setdefault(name, sighting.line)
     known = Capacity(
         engine=str(index),
-        weights_bytes=_whole(figures.get("weights_bytes")),
-        kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
+        weights_bytes=whole(figures.get("weights_bytes")),
+        kv_cache_bytes=whole(figures.get("kv_cache_bytes")),
         kv_cache_tokens=tokens.value if tokens is not None else None,
         gpu_blocks=blocks.value if blocks is not None else None,
         profiled_gpu_blocks=None if engine.override is None else engine.override.value[0],
@@ -153,8 +156,8 @@ def _of_ranks_alone(state: StartState) -> list[_Told]:
         return []
     alone = Capacity(
         engine="0",
-        weights_bytes=_whole(figures.get("weights_bytes")),
-        kv_cache_bytes=_whole(figures.get("kv_cache_bytes")),
+        weights_bytes=whole(figures.get("weights_bytes")),
+        kv_cache_bytes=whole(figures.get("kv_cache_bytes")),
         max_model_len=state.count("max_model_len"),
         rounding=MappingProxyType({name: figure.rounding for name, figure in figures.items() if figure.rounding}),
     )
@@ -165,10 +168,6 @@ def _take(figures: dict[str, Printed], lines: dict[str, int], name: str, sightin
     if sighting is not None:
         figures[name] = sighting.value
         lines.setdefault(name, sighting.line)
-
-
-def _whole(figure: Printed | None) -> int | None:
-    return None if figure is None else round(figure.value)
 
 
 def _ranks_of(state: StartState, index: int, with_loose: bool) -> list[RankState]:
@@ -232,19 +231,12 @@ def _token_figure(state: StartState, engine: EngineState) -> TokenFigure | None:
 
 
 def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCapacity:
-    reported = [engine for engine in engines if _has_capacity(engine)]
+    told = [engine for engine in engines if has_told(engine)]
     expected = engines_expected(state)
-    lengths = {engine.max_model_len for engine in reported}  # requests of several add up to nothing
-    whole = len(lengths) == 1 and len(reported) == expected and is_complete(state)
-    tokens = [engine.kv_cache_tokens for engine in reported if engine.kv_cache_tokens is not None]
-    concurrency = [engine.max_concurrency for engine in reported if engine.max_concurrency is not None]
-    return DeploymentCapacity(
-        weakest=_with_loose_cache(state, min(engines, key=weakness, default=Capacity())),
-        engines=len(reported),
-        engines_expected=expected,
-        total_kv_cache_tokens=sum(tokens) if whole and len(tokens) == len(reported) else None,
-        total_max_concurrency=round(sum(concurrency), 2) if whole and len(concurrency) == len(reported) else None,
-    )
+    lengths = {engine.max_model_len for engine in told}  # requests of several add up to nothing
+    whole = len(lengths) == 1 and len(told) == expected and is_complete(state)
+    capacity = together(engines, expected, addable=whole)
+    return replace(capacity, weakest=_with_loose_cache(state, capacity.weakest))
 
 
 def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
@@ -254,10 +246,6 @@ def _with_loose_cache(state: StartState, weakest: Capacity) -> Capacity:
         return weakest
     rounding = {**weakest.rounding, "kv_cache_bytes": loose.value.rounding}
     return replace(weakest, kv_cache_bytes=round(loose.value.value), rounding=MappingProxyType(rounding))
-
-
-def _has_capacity(engine: Capacity) -> bool:
-    return any(value is not None for value in (engine.kv_cache_tokens, engine.gpu_blocks, engine.max_concurrency))
 
 
 def _memory(state: StartState, lines: dict[str, int]) -> Memory:
@@ -332,6 +320,30 @@ def _flag(state: StartState, name: str) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+_FACTS: Mapping[Callable[[StartState, str], object], tuple[str, ...]] = {
+    StartState.text: (
+        "vllm_version",
+        "generation",
+        "model",
+        "served_model_name",
+        "kv_cache_dtype",
+        "dtype",
+        "quantization",
+    ),
+    StartState.count: (
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "decode_context_parallel_size",
+        "block_size",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+    ),
+    _ratio: ("gpu_memory_utilization",),
+    _flag: ("enable_prefix_caching", "enforce_eager"),
+}
+"""Facts of the configuration that a report shows as they are, by what reads them."""
+
+
 def _basis(state: StartState) -> str | None:
     overridden = any(engine.override is not None for engine in state.engines.values())
     if overridden or state.declared is not None:
@@ -341,22 +353,26 @@ def _basis(state: StartState) -> str | None:
 
 def _timings(state: StartState) -> Timings:
     seen = state.seen_timings
-    ready = None
-    if not state.shows_beginning or state.ready_unseen:
-        pass  # nobody knows how long the start had taken before the excerpt, or when it has ended
-    elif state.ready_stamp is not None and state.began is not None:
-        took = round(elapsed(state.began, state.ready_stamp), 3)
-        ready = None if state.clock_went_back or took < 0 else took
-    elif state.ready_clock is not None and state.began_clock is not None:
-        ready = round(state.ready_clock - state.began_clock, 3)
     return Timings(
         load=seen.get("load", seen.get("weights_read")),
         compile=seen.get("compile"),
         profile=seen.get("profile"),
         graphs=seen.get("graphs"),
         init=seen.get("init"),
-        ready=ready,
+        ready=_ready_after(state),
     )
+
+
+def _ready_after(state: StartState) -> float | None:
+    """Seconds from the first line to the ready line, by the log's stamps, else by when the lines came."""
+    if not state.shows_beginning or state.ready_unseen:
+        return None  # nobody knows how long the start had taken before the excerpt, or when it has ended
+    took = None
+    if state.ready_stamp is not None and state.began is not None:
+        took = None if state.clock_went_back else elapsed(state.began, state.ready_stamp)
+    elif state.ready_clock is not None and state.began_clock is not None:
+        took = state.ready_clock - state.began_clock
+    return None if took is None or took < SHORTEST_START else round(took, 3)
 
 
 def _runtime(state: StartState, source: str) -> Runtime:
@@ -368,22 +384,4 @@ def _runtime(state: StartState, source: str) -> Runtime:
         peak_kv_cache_usage=state.peaks.get("kv_cache_usage"),
         preemptions=state.preemptions,
         place=Place(source, state.peak_line) if state.peak_line is not None else None,
-    )
-
-
-def _failure(failure: FailureState | None, source: str) -> Failure | None:
-    if failure is None:
-        return None
-    return Failure(
-        kind=failure.kind,
-        message=failure.message,
-        place=Place(source, failure.line),
-        needed_bytes=_whole(failure.needed),
-        available_bytes=_whole(failure.available),
-        requested_max_model_len=failure.requested_tokens,
-        kv_cache_tokens=failure.kv_cache_tokens,
-        estimated_max_model_len=failure.estimated_tokens,
-        requested_max_num_seqs=failure.requested_seqs,
-        mamba_blocks=failure.mamba_blocks,
-        transient=failure.transient,
     )

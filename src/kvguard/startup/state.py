@@ -335,3 +335,8 @@ class StartState:
 def process_of(origin: Origin) -> Process:
     """Which process speaks, as far as it is told."""
     return origin.node, origin.rank if origin.pid is None else origin.pid
+
+
+def whole(figure: Printed | None) -> int | None:
+    """A printed figure as a report shows a count, of bytes above all."""
+    return None if figure is None else round(figure.value)
