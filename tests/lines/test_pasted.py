@@ -98,3 +98,32 @@ def test_a_fork_that_prints_all_its_lines_through_uvicorns_handler_is_no_vllm():
     assert read(text).start is None
     assert figures("INFO: # GPU blocks: 17194, # CPU blocks: 4096\n") == (None, None)
     assert read("INFO: # GPU blocks: 17194, # CPU blocks: 4096\n").start is not None
+
+
+def test_the_function_of_a_frame_that_a_viewer_has_broken_is_no_exception():
+    broken = (
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.10/runpy.py", line 196, in\n'
+        "_run_module_as_main\n"
+        "    return _run_code(code, main_globals, None,\n"
+    )
+
+    assert read(broken).start is None
+    cause = read(broken + "RuntimeError: Engine core initialization failed.\n").start
+    assert cause is not None
+    assert cause.failure is not None
+    assert cause.failure.message == "RuntimeError: Engine core initialization failed."
+
+
+def test_an_exception_is_written_with_its_words_or_as_a_class_is():
+    for last in ("socket.gaierror: [Errno -2] Name or service not known", "zmq.error.Again", "AssertionError"):
+        start = read(f"{BOOT}Traceback (most recent call last):\n  frame\n{last}\n").start
+        assert start is not None
+        assert start.failure is not None
+        assert start.failure.message == last
+
+
+def test_what_stands_behind_a_quoted_block_is_no_rest_of_its_last_line():
+    quoted = "INFO 01-02 03:04:05 [kv_cache_utils.py:864] GPU KV cache size:\n```\n12,345 tokens is what I hoped for\n"
+
+    assert figures(quoted) == (None, None)

@@ -31,6 +31,7 @@ from kvguard.lines.secrets import redact
 from kvguard.lines.user_text import prints_user_text, shows_server
 from kvguard.lines.wrapped import NEVER_WRAPPED, OpenMessage, Rest, Width
 
+FENCE = "```"
 GOES_ON = " \\"
 """How a line ends that its author has broken as in a shell."""
 MAX_PROCESSES = 4096
@@ -42,7 +43,8 @@ ENGINE_FILES = frozenset({"core.py", "engine.py", "multiproc_executor.py", "mult
 """Source files whose ERROR records are the tracebacks of an engine or a worker that gives up."""
 
 _CAPACITY_WORDS = r"(?i)(?:kv[ _-]?cache|cache blocks|[gc]pu blocks|maximum concurrency|tokens per request)"
-_EXCEPTION = r"(?P<kind>[A-Za-z_][\w.]*+)(?:: (?P<text>.*+)|$)"
+_EXCEPTION = r"(?!Traceback\b)(?:[A-Za-z_][\w.]*+: .*+|(?:[A-Za-z_]\w*+\.)*+[A-Z]\w*+)"
+"""A name with its words, or alone if it is written as classes are: a frame's function can stand alone on its line."""
 _ERROR = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)): .*+"
 _ACCESS = r'\S++ - "[A-Z]++ \S++ HTTP/[\d.]++" \d{3}(?: [A-Za-z -]++)?+'
 """uvicorn's line for a request that was answered."""
@@ -293,10 +295,12 @@ class RecordReader:
     def _continues(self, message: str, head: Head, width: Width) -> bool:
         """Whether the line can be the rest of the open message: it brings no logger's prefix of its own.
 
-        What looks like a level may be the message's next word, if the message asks for more.
+        What looks like a level may be the message's next word, if the message asks for more. Behind the end of a quoted
+        block its author writes.
         """
         return (
             self._open is not None
+            and not message.startswith(FENCE)
             and head.trust is not Trust.RECORD
             and (head.level is None or (bool(head.others) and self._open.asks_for_more))
             and head.pid in (None, self._open.origin.pid)
@@ -339,8 +343,7 @@ class RecordReader:
             in_record = origin.level == "ERROR" and origin.file in ENGINE_FILES
             of_engine = origin.trust is Trust.TAGGED and origin.role in (Role.ENGINE, Role.WORKER)
             return (in_record or of_engine) and compiled(_ERROR).fullmatch(message) is not None
-        found = compiled(_EXCEPTION).fullmatch(message)
-        return found is not None and self._traceback_of == origin.pid and found["kind"] != "Traceback"
+        return self._traceback_of == origin.pid and compiled(_EXCEPTION).fullmatch(message) is not None
 
     def _origin(self, number: int, head: Head) -> Origin:
         self._behind_vllm |= head.of_vllm
