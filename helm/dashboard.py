@@ -146,7 +146,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Requests of the declared workload",
-                "What fits into the weakest engine of a replica, in whole blocks. Needs a workload in the SLO.",
+                "What a replica holds, in whole blocks, all its engines as the weakest. Needs a workload in the SLO.",
                 ((f"kvguard_workload_concurrency{{{GUARD}}}", REPLICA),),
                 decimals=1,
             ),

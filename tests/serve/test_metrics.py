@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
@@ -10,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from kvguard.serve.metric_rows import METRIC_ROWS
 from kvguard.serve.metrics import exposition
 from kvguard.slo.objectives import Severity
+from kvguard.sources.documents import read_slo
 from kvguard.sources.source import State
 from tests.conftest import FIXTURES, Golden
 from tests.serve.driven import LOADING, NOON, READY, RUNS, Driven, run, slo
@@ -50,6 +52,21 @@ def test_the_capacity_is_what_vllm_printed(ready: Driven) -> None:
     assert found[of_engine("max_concurrency")] == 256.0
     assert found["max_model_len_tokens", ()] == 4096
     assert found["engines_reported", ()] == found["engines_expected", ()] == 1
+
+
+def test_the_workload_is_the_whole_servers_and_the_baseline_ratio_what_is_left(tmp_path: Path) -> None:
+    """Two engines of 256 requests of 4,096 tokens, against one start that held four times as much in each."""
+    log = (RUNS / "vllm-0.32.0-cpu-dp2/server.log").read_bytes()
+    larger = log.replace(b"1,048,576 tokens", b"4,194,304 tokens").replace(b"256.00x", b"1024.00x")
+    (tmp_path / "larger.log").write_bytes(larger)
+    (tmp_path / "slo.yaml").write_text(
+        "workload: {prompt_tokens: 4000, output_tokens: 96, concurrent_requests: 4, layers: uniform}\n"
+        "regression: {baseline: larger.log, max_drop: 5%}\n"
+    )
+    found = samples(Driven(read_slo(tmp_path / "slo.yaml")).read(log))
+
+    assert found["workload_concurrency", ()] == 510
+    assert found["baseline_ratio", ()] == 0.25
 
 
 def test_a_fact_that_is_not_known_has_no_series(ready: Driven) -> None:

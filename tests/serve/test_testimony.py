@@ -102,6 +102,20 @@ def test_of_two_engines_only_what_is_one_engines_is_taken() -> None:
     assert capacity.total_kv_cache_tokens is None
 
 
+@pytest.mark.parametrize("tokens, settled", [(1_048_576, True), (1_048_575, False)])
+def test_an_engine_that_the_log_left_silent_is_there_where_none_holds_less(tokens: int, settled: bool) -> None:
+    log = (RUNS / "vllm-0.32.0-cpu-dp2/server.log").read_bytes()
+    lines = log[: log.rindex(READY_MARK)].splitlines(keepends=True)
+    guard = Guard(source="vllm.log")
+    guard.feed(b"".join(line for line in lines if not (b"_DP1" in line and b"KV cache" in line)), 50.0)
+    answer = answer_of("vllm-0.32.0-cpu-dp2")
+    assert answer.cache is not None
+    heard = amended(guard.report, replace(answer, cache=replace(answer.cache, kv_cache_tokens=tokens)), URL)
+
+    assert "engines-missing" in codes(guard.report)
+    assert ("engines-missing" not in codes(heard)) is settled
+
+
 def test_an_answer_from_before_the_start_is_another_servers() -> None:
     guard = Guard(source="vllm.log")
     guard.feed(LOADING, 200.0)

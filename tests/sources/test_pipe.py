@@ -62,6 +62,7 @@ def test_a_pipe_that_is_read_for_ever_has_a_next_writer(fifo: Path) -> None:
     with fifo.open("wb", buffering=0) as writer:
         writer.write(b"x" * 60_000)
         assert len(text(list(source.poll(9.0)))) == 60_000
+    assert source.status.rotations == 2
     source.close()
 
 

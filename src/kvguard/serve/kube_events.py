@@ -19,6 +19,7 @@ from kvguard.serve.moments import iso_micro
 from kvguard.serve.snapshot import Snapshot
 from kvguard.slo.verdict import Outcome
 from kvguard.sources.kube.address import Cluster, PodAddress
+from kvguard.sources.kube.transport import client_of
 
 TIMEOUT_S = 5.0
 MOST_WAITING = 8
@@ -94,11 +95,9 @@ class KubeEvents:
 
     def _post(self, event: Mapping[str, Any]) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{self._pod.namespace}/events"
-        verify = str(self._cluster.ca_file) if self._cluster.url.startswith("https") else False
-        headers = self._cluster.authorization()
         with (
-            httpx.Client(base_url=self._cluster.url, verify=verify, timeout=TIMEOUT_S, trust_env=False) as client,
-            client.stream("POST", path, json=event, headers=headers) as response,  # its body can be without end
+            client_of(self._cluster, httpx.Timeout(TIMEOUT_S)) as client,
+            client.stream("POST", path, json=event) as response,  # its body can be without end
         ):
             self._tell(response)
 

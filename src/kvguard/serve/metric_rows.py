@@ -61,11 +61,10 @@ def _ratio(check: CheckResult) -> Value:
 
 
 def _workload(snapshot: Snapshot) -> Iterable[Sample]:
-    """The low end, which decides; of the weakest engine, which is the one that is judged."""
-    start = _start(snapshot)
+    """The low end, which decides; of all engines, as it is judged."""
     for check in snapshot.verdict.checks:
-        if check.objective == "concurrent_requests" and check.low is not None and start is not None:
-            yield (start.capacity.weakest.engine or "0",), float(check.low)
+        if check.objective == "concurrent_requests" and check.low is not None:
+            yield (), float(check.low)
 
 
 def _baseline(snapshot: Snapshot) -> Iterable[Sample]:
@@ -91,10 +90,11 @@ def _phase(snapshot: Snapshot) -> Iterable[Sample]:
 
 def _timings(snapshot: Snapshot) -> Iterable[Sample]:
     start = _start(snapshot)
-    for part in ("load", "compile", "profile", "graphs", "init", "ready") if start else ():
-        seconds = getattr(start.timings, part) if start else None
-        if seconds is not None:
-            yield (part,), float(seconds)
+    if start is not None:
+        for part in ("load", "compile", "profile", "graphs", "init", "ready"):
+            seconds = getattr(start.timings, part)
+            if seconds is not None:
+                yield (part,), float(seconds)
 
 
 _INFO = (
@@ -162,10 +162,9 @@ METRIC_ROWS: tuple[MetricRow, ...] = (
     MetricRow(
         "workload_concurrency",
         Kind.GAUGE,
-        "Requests of the declared workload that fit into the weakest engine's KV cache at once, in whole blocks; "
-        "the low end where the log leaves it open.",
+        "Requests of the declared workload that the server holds at once, in whole blocks: as many on each engine as "
+        "on the weakest; the low end where the log leaves it open.",
         _workload,
-        _ENGINE,
     ),
     MetricRow(
         "max_model_len_tokens",

@@ -46,7 +46,7 @@ OWN_METRIC_ROWS: tuple[MetricRow, ...] = (
     MetricRow(
         "log_rotations",
         Kind.COUNTER,
-        "Times that another file stood under the log's name, or another container wrote it.",
+        "Times that another file stood under the log's name, or another container or writer wrote it.",
         lambda snapshot: one(snapshot.source.rotations),
     ),
     MetricRow(

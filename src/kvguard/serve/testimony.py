@@ -67,7 +67,7 @@ def _standing_in(start: Start, answer: VllmAnswer, name: str) -> Start | None:
         kv_cache_tokens=cache.kv_cache_tokens,
         gpu_blocks=cache.gpu_blocks,
         max_concurrency=cache.max_concurrency,
-        max_model_len=_length(answer) or start.max_model_len,
+        max_model_len=answer.max_model_len or start.max_model_len,
     )
     if _tells_nothing(capacity):
         return None
@@ -77,7 +77,7 @@ def _standing_in(start: Start, answer: VllmAnswer, name: str) -> Start | None:
         phase=Phase.READY,
         vllm_version=start.vllm_version or answer.version,
         served_model_name=start.served_model_name or _model(answer),
-        max_model_len=start.max_model_len or _length(answer),
+        max_model_len=start.max_model_len or answer.max_model_len,
         kv_cache_dtype=start.kv_cache_dtype or cache.kv_cache_dtype,
         capacity=DeploymentCapacity(
             weakest=capacity,
@@ -137,11 +137,6 @@ def _told(what: str, unit: str, log: float | None, metrics: float | None, name: 
     assert log is not None
     assert metrics is not None
     return f"{what}: the log says {format_count(log)} {unit}, {name}/metrics {format_count(metrics)}"
-
-
-def _length(answer: VllmAnswer) -> int | None:
-    lengths = [model.max_model_len for model in answer.models if not model.is_adapter]
-    return next((length for length in lengths if length is not None), None)
 
 
 def _model(answer: VllmAnswer) -> str | None:

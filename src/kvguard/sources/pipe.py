@@ -73,6 +73,7 @@ class PipeSource:
         if not (self._for_ever and self._opened_anew()):
             return [*self._record.change(State.ENDED, f"{self._name} has ended", now)]
         self._missing = f"{self._name} was closed by its writer: waiting for the next one"
+        self._record.rotations += 1
         boundary = self._record.boundary(BoundaryKind.NEW_FILE, f"{self._name} was closed by its writer")
         return [*boundary, *self._record.change(State.WAITING, self._missing, now)]
 

@@ -227,6 +227,7 @@ class TestRestarts:
         reading.until_read("one\nlast words\n|two\n")
         [boundary] = [event for event in reading.events if isinstance(event, Boundary)]
         assert (boundary.kind, boundary.new_process) == (BoundaryKind.NEW_CONTAINER, True)
+        assert reading.source.status.rotations == 1
 
     def test_the_last_words_of_the_run_before_are_read_as_previous(
         self, kube: FakeKube, container: Container, reading: Reading

@@ -112,6 +112,7 @@ class PodLogSource:
             self._lines.resume()
         else:
             self._finish_line(now, events)
+            self._record.rotations += self._run is not None
             events += self._record.boundary(BoundaryKind.NEW_CONTAINER, f"{self._address} was restarted")
             self._run, self._lines = log.run, StampedLines()
         parameters = log.parameters(self._address.container, self._lines.since)

@@ -64,6 +64,22 @@ class Failure:
 Item = Answer | Opened | Piece | LogEnd | Failure
 
 
+def client_of(cluster: Cluster, timeout: httpx.Timeout) -> httpx.Client:
+    """A client for one request: the kubelet replaces the token, and the certificates at times.
+
+    Raises:
+        OSError: the token or the certificates cannot be read.
+        SourceError: the token cannot be sent.
+    """
+    return httpx.Client(
+        base_url=cluster.url,
+        headers={**cluster.authorization(), "Accept-Encoding": "identity", "User-Agent": "kvguard"},
+        verify=ssl.create_default_context(cafile=cluster.ca_file) if cluster.url.startswith("https") else False,
+        timeout=timeout,
+        trust_env=False,
+    )
+
+
 class WakeUp:
     """A descriptor that is readable from `set` until `clear`."""
 
@@ -128,15 +144,11 @@ class Request:
             self._put(Failure(str(error) or type(error).__name__))
 
     def _get(self) -> None:
-        headers = {**self._cluster.authorization(), "Accept-Encoding": "identity", "User-Agent": "kvguard"}
-        # read for each request, as the token: the kubelet replaces it at times
-        secure = self._cluster.url.startswith("https")
-        trusted = ssl.create_default_context(cafile=self._cluster.ca_file) if secure else False
         begun = time.monotonic()
         timeout = httpx.Timeout(_CONNECT_S, read=None if self._parameters else _CONNECT_S)
         with (
-            httpx.Client(base_url=self._cluster.url, verify=trusted, timeout=timeout, trust_env=False) as client,
-            client.stream("GET", self._path, params=dict(self._parameters), headers=headers) as response,
+            client_of(self._cluster, timeout) as client,
+            client.stream("GET", self._path, params=dict(self._parameters)) as response,
         ):
             self._socket = response.extensions["network_stream"].get_extra_info("socket")
             if self._given_up:
