@@ -44,8 +44,6 @@ def printed(name: str) -> tuple[Start, Capacity]:
     )
     facts = {key: value for key, value in options.items() if key in FACTS}
     others = {key: value for key, value in options.items() if key not in FACTS}
-    if "num_speculative_tokens" in others:
-        others["speculative_config"] = {"num_speculative_tokens": others["num_speculative_tokens"]}
     bare = start(engines=(engine,), vllm_version=told["vllm_version"], generation=None, kv_cache_dtype=None)
     return replace(bare, **{"max_model_len": None, **facts}, arguments=others), engine
 

@@ -351,6 +351,16 @@ def test_a_prompt_that_is_all_shared_has_its_last_token_computed_anew(shared: in
     assert result.observed == pytest.approx((2_559 - 99) / 3, abs=0.01)
 
 
+@pytest.mark.parametrize("version", ["0.0.0", "0.0.0.dev1", "999.999.999", "0.1.dev1+gabc1234", "dev", None])
+def test_a_version_that_names_no_release_is_none_to_the_arithmetic_too(version: str | None) -> None:
+    named = named_config("llama-3.1-8b")
+    assert named is not None
+    told = replace(RAG, token_figure=TokenFigure.POOL)
+    result = check(rag(engines=(told,), block_size=16, vllm_version=version), asked(4, model_config=named.whole))
+    assert (result.low, result.high) == (pytest.approx(2_559 / 532), pytest.approx(2_559 / 532))
+    assert "by config.json" in result.reason
+
+
 def test_blocks_of_one_engine_are_said_to_be_of_one() -> None:
     engine = replace(RAG, token_figure=TokenFigure.POOL)
     engines = (engine, replace(engine, engine="1"))

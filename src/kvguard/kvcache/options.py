@@ -17,7 +17,7 @@ from kvguard.units import GIB
 class Options:
     """The flags as the user gave them; None where not given. Names are vLLM's own, sizes in bytes or tokens."""
 
-    vllm_version: Release = releases.NEWEST_TESTED
+    vllm_version: Release = releases.NEWEST_COMPUTED
     engine: str | None = None
     max_model_len: int | None = None
     auto_max_model_len: bool = False
@@ -123,8 +123,8 @@ def resolve(
     release = options.vllm_version
     if options.vllm_version is _DEFAULTS.vllm_version:
         assumed.append(Assumption("vllm_version", str(release), "the newest that was tested"))
-    elif release > releases.NEWEST_TESTED:
-        why = f"by the rules of {releases.NEWEST_TESTED}, the newest that was tested"
+    elif release > releases.NEWEST_COMPUTED:
+        why = f"by the rules of {releases.NEWEST_COMPUTED}, the newest that was tested"
         assumed.append(Assumption("vllm_version", str(release), why))
     serving = _serving(options, model, total_gpu_bytes, assumed)
     check_combination(serving, model)
@@ -238,7 +238,7 @@ def _kv_cache_dtype(options: Options, model: ModelLayers, assumed: list[Assumpti
     if packed and options.kv_cache_dtype != "fp8_ds_mla":
         assumed.append(
             Assumption(
-                "kv-cache-dtype", "fp8_ds_mla", "FlashMLA's rows of sparse MLA; FlashInfer's plain FP8 is smaller"
+                "kv_cache_dtype", "fp8_ds_mla", "FlashMLA's rows of sparse MLA; FlashInfer's plain FP8 is smaller"
             )
         )
     return "fp8_ds_mla" if packed else options.kv_cache_dtype
@@ -268,7 +268,7 @@ def _is_gb10(release: Release, total: float) -> bool:
 
 
 def _async_scheduling(options: Options) -> bool:
-    """On by default from 0.14, except where the old runner meets pipeline stages (config/vllm.py)."""
+    """On by default from 0.14; where the old runner leaves it for pipeline stages, as many steps are in flight."""
     if options.async_scheduling is not None:
         return options.async_scheduling
     return options.vllm_version >= Release(0, 14, 0)

@@ -137,7 +137,7 @@ def _loses_override(serving: Serving) -> bool:
 def _refusal(layout: Layout, available: Sequence[int], override: int | None) -> Refusal | None:
     """The config is checked before any memory is: a length beyond the model's own is refused first."""
     asked, derived = layout.serving.max_model_len, layout.model.context.longest
-    if asked is not None and derived is not None and asked > derived:
+    if derived is not None and asked > derived:
         printed = f"User-specified max_model_len ({asked}) is greater than the derived max_model_len"
         return Refusal(INVALID_CONFIG, None, None, None, derived, printed)
     return check_fit(layout, available, override)
@@ -170,8 +170,8 @@ def _auto_fitted(layout: Layout, pool: PoolInput) -> tuple[Layout, Assumption]:
         ConfigError: no pool to fit into, or not even one token fits.
     """
     asked = layout.serving.max_model_len
-    if asked is None or (pool.stage_bytes is None and pool.override is None):
-        raise ConfigError("--max-model-len auto: a pool is needed, and a model config that names its longest length")
+    if pool.stage_bytes is None and pool.override is None:
+        raise ConfigError("--max-model-len auto: a pool is needed")
     fitted = longest_fit(layout, _stage_bytes(layout, pool, "low"), pool.override, asked)
     if fitted <= 0:
         raise ConfigError("--max-model-len auto: not enough memory for a single token; vLLM refuses to start")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 
-_RELEASE = re.compile(r"v?(?!0\.1\.dev)(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-]?[A-Za-z].*|[.+].*)?")
+_RELEASE = re.compile(r"v?(?!0\.1\.dev|0\.0\.0)(\d{1,2})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[.+-]?[A-Za-z].*|[.+].*)?")
 
 
 class Release(NamedTuple):
@@ -23,7 +23,7 @@ def parse_release(text: str) -> Release:
     """Read "0.10.2.post2" or "v0.32.0+cpu".
 
     Raises:
-        ConfigError: not a version, or the "0.1.dev…" of a build from a shallow checkout, which names no release.
+        ConfigError: not a version, or what names no release: the "0.1.dev…" of a shallow checkout, a placeholder.
     """
     match = _RELEASE.fullmatch(text.strip())
     if match is None:
@@ -31,8 +31,8 @@ def parse_release(text: str) -> Release:
     return Release(int(match[1]), int(match[2]), int(match[3] or 0))
 
 
-NEWEST_TESTED = Release(0, 33, 0)
-"""The newest release whose figures were compared with a running server."""
+NEWEST_COMPUTED = Release(0, 33, 0)
+"""The newest release whose own functions came to the same figures."""
 
 OLDEST = Release(0, 6, 3)
 """The first release that prints a concurrency (engine/llm_engine.py); older ones say too little to plan for."""

@@ -66,7 +66,7 @@ def serve(layout: Layout, blocks: int, workload: Workload) -> Service:
 
 def _limit(layout: Layout, workload: Workload, concurrency: float) -> str:
     longest = layout.serving.max_model_len
-    if longest is not None and workload.request_tokens > longest:
+    if workload.request_tokens > longest:
         return "max_model_len"
     if concurrency < 1:
         return "request_exceeds_pool"

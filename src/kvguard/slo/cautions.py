@@ -19,8 +19,7 @@ def judged_warnings(start: Start | None, slo: Slo, found: Iterable[StartWarning]
 
 
 def _of_the_course(start: Start) -> Iterator[StartWarning]:
-    told = {warning.code for warning in start.warnings}
-    if start.phase is Phase.ALLOCATED and "start-not-finished" not in told:
+    if start.phase is Phase.ALLOCATED:
         yield StartWarning(
             "start-not-finished", "the capacity is reported, the server is not ready yet", start.last_place
         )

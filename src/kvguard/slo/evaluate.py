@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kvguard.slo.cautions import judged_warnings
 from kvguard.slo.compare import judge, known_to_miss
-from kvguard.slo.course import capacity_gap, course_checks
+from kvguard.slo.course import capacity_gap, course_checks, early_end
 from kvguard.slo.objectives import Objective, Severity, Slo, Stage
 from kvguard.slo.observation import Observation, unknown
 from kvguard.slo.pools import Pools, pools_of
@@ -242,7 +242,8 @@ def _lenient(checks: Iterable[CheckResult]) -> Iterable[JudgedWarning]:
 def _outcome(report: CapacityReport, checks: Iterable[CheckResult], warnings: Iterable[JudgedWarning]) -> Outcome:
     found = {check.outcome for check in checks if check.severity is Severity.FAIL}
     failed = report.start is not None and report.start.phase is Phase.FAILED
-    failed |= report.ended_early and report.exit_status != 0
+    ended = early_end(report)
+    failed |= ended is not None and ended.outcome is Outcome.FAIL
     if failed or Outcome.FAIL in found or any(warning.severity is Severity.FAIL for warning in warnings):
         return Outcome.FAIL
     if Outcome.UNKNOWN in found or (not found and capacity_unknown(report)):

@@ -9,7 +9,7 @@ from kvguard.kvcache.changes import leave_room
 from kvguard.kvcache.levers import Facts, Target
 from kvguard.slo.lever_facts import fixed_by, readings_of
 from kvguard.slo.objectives import Slo
-from kvguard.slo.refusal import RanOut, cause_of, is_of_context, ran_out, shortfall
+from kvguard.slo.refusal import RanOut, cause_of, free_share, is_of_context, ran_out, shortfall
 from kvguard.slo.told_levers import (
     LENGTH,
     NOT_TOLD,
@@ -141,22 +141,14 @@ _FEWER = "requests beyond it wait"
 
 def _of_free_memory(start: Start, failure: Failure, _: Slo) -> tuple[Lever, ...]:
     """As large a share of the device as is free, where the refusal tells both; what it holds is not measured yet."""
-    total, short = start.memory.total_gpu, shortfall(failure)
-    if total is None or short is None or failure.needed_bytes is None:
-        return ()
-    share = start.memory.utilization or (failure.needed_bytes - _HALF_DIGIT) / (total + _HALF_DIGIT)
-    value = floor((share - short.high / (total - _HALF_DIGIT)) * 100 + 1e-9) / 100
-    left = failure.needed_bytes - (share - value) * total
-    if value <= 0 or left <= 0:
+    found = free_share(start, failure)
+    if found is None:
         return ()
     unit = "GiB for weights, activations and cache"
-    price = f"{format_bytes((share - value) * total)} less for the KV cache"
-    way = Lever(_UTILIZATION, f"{value:g}", "", price, unit=unit)
+    price = f"{format_bytes(found.taken_bytes)} less for the KV cache"
+    way = Lever(_UTILIZATION, f"{found.share:g}", "", price, unit=unit)
     remark = "while so much stays free; how much the weights take is not measured yet"
-    return (_open(replace(way, remark=remark), Interval.exact(left / GIB)),)
-
-
-_HALF_DIGIT = 0.005 * GIB
+    return (_open(replace(way, remark=remark), Interval.exact(found.left_bytes / GIB)),)
 
 
 def _of_device(start: Start, failure: Failure, _: Slo) -> tuple[Lever, ...]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.levers import Facts
-from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF
 from kvguard.kvcache.weights import QUANTIZED_BITS, declared_method, estimate_weights
 from kvguard.slo.compare import SAME_DTYPE
 from kvguard.slo.fit_by_log import refutes_uniform, uniform_pools
@@ -20,8 +19,8 @@ from kvguard.slo.refusal import cache_there, share_with_rounding
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
+from kvguard.startup.graphs import graphs_counted
 from kvguard.startup.report import Capacity, Start
-from kvguard.startup.versions import at_least
 from kvguard.units import GIB, Interval
 
 _HALF_DIGIT = 0.005 * GIB
@@ -196,24 +195,13 @@ def graphs_taken_off(start: Start) -> int | None:
     What is taken off is the estimate, and nothing where a log shows none.
     """
     estimated = start.memory.cuda_graphs_estimated
-    return estimated if estimated is not None and estimated > 0 and _counts_graphs(start) else None
+    return estimated if estimated is not None and estimated > 0 and graphs_counted(start) else None
 
 
 def _takes_graphs_off(start: Start) -> bool:
     """Whether graphs were captured where their estimate is taken off the cache: the log may leave the estimate out."""
     captured = start.memory.cuda_graphs is not None and start.memory.cuda_graphs > 0
-    return captured and not start.enforce_eager and _counts_graphs(start)
-
-
-def _counts_graphs(start: Start) -> bool:
-    """Whether their estimate is taken off the cache: by default from 0.20.0 on (v1/worker/gpu_worker.py).
-
-    0.18 and 0.19 say whether they do. Before, and where the log tells of no release, graphs are captured beside a cache
-    that is sized already.
-    """
-    if any(warning.code == "graphs-not-counted" for warning in start.warnings):
-        return False
-    return start.memory.suggested_utilization is not None or bool(at_least(start.vllm_version, GRAPHS_TAKEN_OFF))
+    return captured and not start.enforce_eager and bool(graphs_counted(start))
 
 
 def graph_gap(start: Start) -> int | None:

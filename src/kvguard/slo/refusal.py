@@ -1,7 +1,10 @@
 """What a refused start tells of its memory: a failure's bytes are the cache's only where its message speaks of it."""
 
 from enum import Enum
+from math import floor
+from typing import NamedTuple
 
+from kvguard.slo.course import capacity_reported
 from kvguard.slotted import replace
 from kvguard.startup.report import Failure, FailureKind, Phase, Start, StartWarning
 from kvguard.units import GIB, Interval, format_bytes
@@ -54,10 +57,9 @@ class RanOut(Enum):
 
 def ran_out(start: Start) -> RanOut | None:
     """By what the log had told till then; `None` of an excerpt that shows no start, or hides its INFO lines."""
-    cache = start.capacity.weakest
-    if any(figure is not None for figure in (cache.gpu_blocks, cache.kv_cache_tokens, cache.max_concurrency)):
+    if capacity_reported(start):
         return RanOut.ALLOCATED
-    if start.memory.weights is not None or cache.weights_bytes is not None:
+    if start.memory.weights is not None or start.capacity.weakest.weights_bytes is not None:
         return RanOut.PROFILING
     return None if start.vllm_version is None and start.generation is None else RanOut.LOADING
 
@@ -68,6 +70,25 @@ def shortfall(failure: Failure) -> Interval | None:
     if needed is None or there is None or needed < there:
         return None  # an allocator may refuse what would fit, for it must lie in one piece
     return Interval(needed - there - 2 * _HALF_DIGIT, needed - there + 2 * _HALF_DIGIT)
+
+
+class FreeShare(NamedTuple):
+    """A share of the device that is free, and what vLLM has with it and without."""
+
+    share: float
+    left_bytes: float
+    taken_bytes: float
+
+
+def free_share(start: Start, failure: Failure) -> FreeShare | None:
+    """The largest share, in hundredths, that was free where more was asked for; `None` where no line tells, or none."""
+    total, short, asked = start.memory.total_gpu, shortfall(failure), failure.needed_bytes
+    if total is None or short is None or asked is None:
+        return None
+    share = start.memory.utilization or (asked - _HALF_DIGIT) / (total + _HALF_DIGIT)
+    free = floor((share - short.high / (total - _HALF_DIGIT)) * 100 + 1e-9) / 100
+    taken = (share - free) * total
+    return FreeShare(free, asked - taken, taken) if free > 0 and asked > taken else None
 
 
 def cause_of(start: Start) -> Failure | None:

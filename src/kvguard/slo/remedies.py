@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from kvguard.slo.course import capacity_gap, capacity_reported, early_end
 from kvguard.slo.objectives import Slo
-from kvguard.slo.refusal import RanOut, cause_of, is_of_context, no_room, ran_out
+from kvguard.slo.refusal import RanOut, cause_of, free_share, is_of_context, no_room, ran_out
 from kvguard.slo.verdict import CheckResult, Lever, Reason
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Start
 from kvguard.units import format_bytes, format_count, format_quantity
@@ -50,8 +50,10 @@ def _too_small(failure: Failure) -> str:
 
 
 def _free_below(failure: Failure) -> str:
+    if failure.available_bytes is None and failure.transient:
+        return "the device's free memory rose while vLLM measured it"
     if failure.needed_bytes is None or failure.available_bytes is None:
-        return "less device memory is free than gpu_memory_utilization asks for"
+        return _in_its_words("less of the device is left than gpu_memory_utilization asks for")(failure)
     short = format_bytes(failure.needed_bytes - failure.available_bytes)
     needed, free = format_bytes(failure.needed_bytes), format_bytes(failure.available_bytes)
     return f"{free} of device memory are free, gpu_memory_utilization asks for {needed}: {short} short"
@@ -135,17 +137,20 @@ def _failure_remedy(start: Start, failure: Failure, slo: Slo, levers: Sequence[L
     if failure.kind is FailureKind.OOM:
         return _OUT_OF_MEMORY.get(ran_out(start), remedy)
     if failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION:
-        return _of_free_memory(failure, levers)
+        return _of_free_memory(start, failure)
     return remedy
 
 
-def _of_free_memory(failure: Failure, levers: Sequence[Lever]) -> str:
+def _of_free_memory(start: Start, failure: Failure) -> str:
     if failure.available_bytes is None and failure.transient:
-        return "another process gave memory back while this one measured: start again once it has come to rest"
+        return (
+            "another process gave memory back while this one measured: start again once it has come to rest, or give "
+            "--kv-cache-memory-bytes, with which nothing is measured"
+        )
     if failure.available_bytes is None:
         return "do what the message asks: less of the device held outside of vLLM, or a larger share of it"
-    share = next((lever.value for lever in levers), None)
-    lower = f"; or lower --gpu-memory-utilization (at most {share} with what is free now)" if share else ""
+    found = free_share(start, failure)
+    lower = f"; or lower --gpu-memory-utilization (at most {found.share:g} with what is free now)" if found else ""
     return f"{_FAILURE_REMEDIES[failure.kind]}{lower}"
 
 
@@ -333,7 +338,8 @@ WARNING_REMEDIES: Mapping[str, str] = MappingProxyType(
         "died-after-ready": "read the traceback above the end of the log",
         "restart-loop": "read the first failure: the starts after it repeat it",
         "restart-unproven": (
-            "give the log with its runtime's stamps (docker logs -t, kubectl logs --timestamps), or from the restart on"
+            "give the log from the restart on, or with its runtime's stamps (docker logs -t, kubectl logs "
+            "--timestamps) up to the ready line"
         ),
         "engines-missing": "give the logs of all nodes, or say how many engines there are: --expect-engines",
         "nodes-differ": "check each log by itself, or name the nodes of one deployment only",

@@ -69,7 +69,7 @@ def _kv_cache(start: Start, _target: object) -> Observation:
     if value is None and failure is not None and there is not None:
         return printed(subject, there, failure.place, note="as the refusal says")
     if value is None:
-        return _not_printed(start, subject, "the available KV cache memory")
+        return _not_printed(start, subject, "the available KV cache memory of every rank")
     declared = "declared, not measured" if start.kv_cache_basis == "declared" else None
     return printed(subject, value, place, note=declared)
 

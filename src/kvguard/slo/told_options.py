@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from kvguard.errors import ConfigError
 from kvguard.kvcache.options import Options
-from kvguard.kvcache.releases import CHECKPOINTS_GDN, NEWEST_TESTED, OLDEST, Release, parse_release
+from kvguard.kvcache.releases import CHECKPOINTS_GDN, NEWEST_COMPUTED, OLDEST, Release
 from kvguard.slo.layer_evidence import known_block_size
+from kvguard.slo.told_release import told_release
 from kvguard.slotted import replace
 from kvguard.startup.report import Capacity, Start
 
@@ -88,11 +88,8 @@ def told_arguments(start: Start) -> dict[str, int | str]:
 
 
 def _releases(start: Start) -> tuple[Release, ...]:
-    try:
-        release = parse_release(start.vllm_version or "")
-    except ConfigError:
-        return NEWEST_TESTED, _POOL_FIGURE
-    return (max(release, OLDEST),)
+    release = told_release(start.vllm_version)
+    return (NEWEST_COMPUTED, _POOL_FIGURE) if release is None else (max(release, OLDEST),)
 
 
 def _block_sizes(start: Start, engine: Capacity) -> tuple[int | None, ...]:
@@ -102,8 +99,7 @@ def _block_sizes(start: Start, engine: Capacity) -> tuple[int | None, ...]:
 
 def speculative_tokens(start: Start) -> int:
     """Tokens that a drafter proposes at once; 0 where the log tells of none."""
-    config = start.arguments.get("speculative_config")
-    tokens = config.get("num_speculative_tokens") if isinstance(config, dict) else None
+    tokens = start.arguments.get("num_speculative_tokens")
     return tokens if isinstance(tokens, int) else 0
 
 

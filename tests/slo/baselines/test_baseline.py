@@ -20,7 +20,7 @@ MEASURED = start(
     gpu_memory_utilization=0.9,
     tensor_parallel_size=1,
     model="acme/Quill-8B-Instruct",
-    arguments={"max_num_seqs": 32, "enable_lora": False, "speculative_config": {"num_speculative_tokens": 3}},
+    arguments={"max_num_seqs": 32, "enable_lora": False, "num_speculative_tokens": 3},
 )
 
 
@@ -35,7 +35,7 @@ def test_capacity_memory_and_options_are_kept() -> None:
     assert kept.weakest["max_concurrency"] == Figure(2.5, 2.5, 0.005)
     assert kept.memory["activation_peak"].low == GIB
     assert kept.options["gpu_memory_utilization"] == 0.9
-    assert kept.options["speculative_config"] == {"num_speculative_tokens": 3}
+    assert kept.options["num_speculative_tokens"] == 3
     assert "enable_lora" not in kept.options
     assert (kept.token_figure, kept.layers, kept.arguments_told) == (TokenFigure.POOL, "uniform", True)
 

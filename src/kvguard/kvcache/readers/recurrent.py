@@ -276,7 +276,7 @@ def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
     if config.model_type.startswith("qwen3_5"):
         named = config.get("mamba_ssm_dtype")
         return str(named) if named is not None and release >= Release(0, 17, 0) else None
-    if config.architecture.startswith(("NemotronH", "NemotronH_")) and release >= Release(0, 13, 0):
+    if config.architecture.startswith("NemotronH") and release >= Release(0, 13, 0):
         fallback = "float32" if release >= Release(0, 20, 0) else "float16"
         return str(config.get("mamba_ssm_cache_dtype") or fallback)
     if "linear_attn_config" in config.text:

@@ -26,16 +26,15 @@ MEMORY_PARTS = tuple(
 """Parts of a rank's memory in bytes, and the share that vLLM says would keep the cache's size."""
 ARGUMENTS = (
     "kv_cache_memory_bytes",
-    "kv_cache_memory",
     "num_gpu_blocks_override",
-    "speculative_config",
+    "num_speculative_tokens",
     "enable_chunked_prefill",
     "async_scheduling",
     "cpu_offload_gb",
     "enable_expert_parallel",
     "enable_lora",
     "max_loras",
-    "limit_mm_per_prompt",
+    "max_lora_rank",
     "mamba_cache_mode",
     "disable_hybrid_kv_cache_manager",
     "prefill_context_parallel_size",

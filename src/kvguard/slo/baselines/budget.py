@@ -8,10 +8,10 @@ with the graphs in it.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kvguard.errors import ConfigError
-from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release, parse_release
+from kvguard.kvcache.releases import GRAPHS_TAKEN_OFF, Release
 from kvguard.slo.baselines.baseline import Baseline
 from kvguard.slo.baselines.pair import Pair
+from kvguard.slo.told_release import told_release
 from kvguard.slotted import dataclass
 from kvguard.units import GIB
 
@@ -124,10 +124,8 @@ def _graphs_taken_off(side: Baseline, told: Mapping[str, float]) -> float | None
 
 
 def _since(side: Baseline, release: Release) -> bool | None:
-    try:
-        return parse_release(side.vllm_version or "") >= release
-    except ConfigError:
-        return None
+    told = told_release(side.vllm_version)
+    return None if told is None else told >= release
 
 
 def _cache(pair: Pair) -> Part:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kvguard.errors import ConfigError
-from kvguard.kvcache.releases import Release, default_utilization, parse_release
+from kvguard.kvcache.releases import Release, default_utilization
 from kvguard.slo.baselines.baseline import ARGUMENTS, Baseline, Figure
+from kvguard.slo.told_release import told_release
 from kvguard.slotted import dataclass
 from kvguard.startup.report import SERVING_OPTIONS
 
@@ -107,10 +107,7 @@ def _default_share(baseline: Baseline) -> float | None:
 
 
 def _release(baseline: Baseline) -> Release | None:
-    try:
-        return parse_release(baseline.vllm_version or "")
-    except ConfigError:
-        return None
+    return told_release(baseline.vllm_version)
 
 
 def _last_part(model: object) -> str:
