@@ -1,7 +1,7 @@
 """Stages of vllm-omni: several models in one server, each an engine of its own."""
 
 from kvguard.startup.report import FailureKind
-from tests.startup.lines import read
+from tests.startup.lines import read, start_of
 
 
 def test_another_stage_is_no_restart():
@@ -16,3 +16,12 @@ def test_another_stage_is_no_restart():
     assert report.start is not None
     assert report.start.failure is not None
     assert report.start.failure.kind is FailureKind.FREE_MEMORY_BELOW_UTILIZATION
+
+
+def test_what_one_stage_says_of_its_options_is_no_fact_of_another() -> None:
+    start = start_of(
+        "[Stage-1] INFO 12-08 10:15:00 [model.py:1692] Using max model len 512\n"
+        "[Stage-0] INFO 12-08 10:15:20 [kv_cache_utils.py:1286] GPU KV cache size: 65,536 tokens\n"
+    )
+
+    assert start.max_model_len is None

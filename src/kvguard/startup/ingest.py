@@ -120,6 +120,8 @@ def _engine_configured(state: StartState, event: events.EngineConfigured) -> Non
 
 def _option_resolved(state: StartState, event: events.OptionResolved) -> None:
     line = event.origin.line
+    if event.origin.stage is not None:
+        return  # each stage is a model of its own, and whose engine is reported is not known yet
     if event.option == "max_model_len":
         if "max_model_len_resolved" not in state.facts:  # a second value may be a draft model's
             state.note("max_model_len_resolved", event.value, line)
