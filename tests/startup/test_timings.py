@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kvguard import Guard
-from tests.startup.lines import BOOT, READY, SIZED, log, start_of
+from tests.startup.lines import BOOT, READY, SIZED, STATS, log, start_of
 
 COMPILED = "(EngineCore_DP0 pid=130) INFO 12-08 10:15:10 [monitor.py:34] torch.compile takes {seconds} s in total\n"
 
@@ -32,3 +32,9 @@ def test_lines_that_come_at_once_tell_no_time() -> None:
 
     assert guard.report.start is not None
     assert (guard.report.start.phase.value, guard.report.start.timings.ready) == ("ready", None)
+
+
+def test_a_clock_that_goes_back_while_the_server_serves_takes_no_time_away() -> None:
+    first, later = log(STATS, hour=18), log(STATS, hour=11)
+
+    assert start_of(log(BOOT, SIZED, READY) + first + later + first).timings.ready == 103.0

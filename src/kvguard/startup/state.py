@@ -301,7 +301,8 @@ class StartState:
         if self.began is None or 0 < elapsed(stamp, self.began) < LONGEST_START:
             self.began = stamp
         back = 0.0 if self.latest is None else elapsed(stamp, self.latest)
-        self.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
+        if self.phase not in SETTLED:  # what a clock does behind ready takes no time away from the start
+            self.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
         self.latest = self.heard = stamp
 
     def quote(self, event: Event) -> None:
