@@ -5,7 +5,7 @@ from enum import Enum
 from kvguard import events
 from kvguard.events import Event, Origin, Role, Trust
 from kvguard.lines.long_records import SEVERE
-from kvguard.lines.stamps import elapsed
+from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
 from kvguard.startup.report import ENDED, SETTLED, Phase
@@ -125,11 +125,20 @@ def _announces_another(state: StartState, event: Event) -> bool:
     earlier = state.announced.get(announcement_kind(event))
     far = _has_come_far(state)
     if earlier is None:
-        return far and _is_new(state, event.origin)
+        return far and (_is_new(state, event.origin) or _comes_later(state, event.origin))
     if event.origin.tag != earlier.tag:
         return far
     # a process announces itself once: the same pid later is a new process in a new container
     return far or event.origin.pid != earlier.pid or event.origin.stamp != earlier.stamp
+
+
+def _comes_later(state: StartState, origin: Origin) -> bool:
+    """Whether the clock shows that what should stand at a start's head stands behind all of it.
+
+    The log has lost the head, and a container that is started again has the same pids.
+    """
+    stamp = state.stamp_of(origin)
+    return stamp is not None and state.latest is not None and 0 < elapsed(state.latest, stamp) < YEAR / 2
 
 
 def _stands_behind_its_place(state: StartState, event: Event) -> bool:
@@ -137,7 +146,7 @@ def _stands_behind_its_place(state: StartState, event: Event) -> bool:
     stamp = state.stamp_of(event.origin)
     return (
         isinstance(event, ANNOUNCEMENTS)
-        and not (state.phase in ENDED or (state.phase is Phase.READY and state.api_server))
+        and not (state.phase in ENDED or (state.phase is Phase.READY and not state.ready_by_engines))
         and not state.announced.get(announcement_kind(event))
         and stamp is not None
         and state.began is not None
@@ -282,10 +291,16 @@ def is_believed_boundary(state: StartState, event: Event) -> bool:
         return False
     if origin.pid is not None:
         own = origin.writer in (None, origin.pid) or origin.writer not in state.pids  # else it quotes another process
-        return own and origin.trust is Trust.RECORD
+        return own and (origin.trust is Trust.RECORD or _announces_as_before(state, origin))
     if origin.trust is Trust.RECORD and state.announced:
         return state.server_unnamed  # it can only announce itself as the first one did
     return not state.pids and (origin.trust is Trust.RECORD or state.stripped)
+
+
+def _announces_as_before(state: StartState, origin: Origin) -> bool:
+    """Whether the log shows no more of a record than its tag, and a process that it has not seen says it."""
+    tagged = all(earlier.trust is Trust.TAGGED for earlier in state.announced.values())
+    return origin.trust is Trust.TAGGED and tagged and bool(state.announced) and origin.pid not in state.pids
 
 
 def is_of_vllm(event: Event) -> bool:

@@ -4,7 +4,7 @@ Whoever can print raw lines into the log can print a whole start. What nobody ca
 server that lives: it answers requests and tells its statistics, which one that is only starting cannot.
 """
 
-from kvguard.events import Event, ProcessSpoke
+from kvguard.events import EngineConfigured, Event, ProcessSpoke
 from kvguard.lines.stamps import elapsed
 from kvguard.slotted import dataclass, replace
 from kvguard.startup.boundaries import AMENDING
@@ -51,8 +51,9 @@ class Doubt:
         pids = {event.origin.pid, event.origin.writer} - {None}
         of_old = bool(pids & self.old.pids)
         if isinstance(event, ProcessSpoke) and not event.answers:
-            # where pids repeat, as in a container that is started again, it says nothing that one of them speaks
-            return of_old and not self._repeats(new)
+            # where pids repeat, as in a container that is started again, it says nothing that one of them speaks; nor
+            # where the log has lost the old start's head, and with it the pid that its server had
+            return of_old and not self._repeats(new) and self.old.shows_beginning
         if not isinstance(event, (ProcessSpoke, *AMENDING)):
             return False
         return (of_old or not pids) and not self._may_serve(new)
@@ -60,7 +61,8 @@ class Doubt:
     def is_of_old(self, event: Event, new: StartState) -> bool:
         """Whether a process of the old start says it, which the new one has no part in."""
         pid = event.origin.pid
-        return pid in self.old.pids and pid not in new.pids and not self._repeats(new)
+        again = isinstance(event, EngineConfigured) and not self.old.shows_beginning
+        return pid in self.old.pids and pid not in new.pids and not (again or self._repeats(new))
 
     def is_refuted_by_time(self, new: StartState) -> bool:
         """Whether a clock that saw the old start take its time shows that this one took none: it was printed."""
@@ -79,7 +81,8 @@ class Doubt:
 
         A process that the log had not seen before vouches for the new one. A log that names none has no better words.
         """
-        return bool(self.old.pids) and new.pids <= self.old.pids and new.phase in _JUDGED
+        vouched = not new.pids <= self.old.pids and (self.old.shows_beginning or not self._repeats(new))
+        return bool(self.old.pids) and not vouched and new.phase in _JUDGED
 
     def _repeats(self, new: StartState) -> bool:
         return bool(new.pids & self.old.pids)
