@@ -27,6 +27,9 @@ PAIR = rf"\({NUMBER}, {NUMBER}\)"
 SCALED = r"\d{1,15}+(?:\.\d{1,20}+)?+ (?:[KMGT]i)?+B"
 """A size in whichever binary unit fits, as the Gaudi workers print it."""
 
+SIZED = r"\d{1,15}+(?:\.\d{1,9}+)?+ (?:[KMGT]iB|bytes)"
+"""The same as PyTorch's allocator prints it, each with its own decimals."""
+
 _RAISED = r"[A-Za-z_][\w.]*+(?<=Error): "
 
 
@@ -138,10 +141,19 @@ def _printed(text: str, scale: float, least_decimals: int = 0) -> Printed:
     return Printed(round(float(digits) * scale) if scale > 1 else float(digits), 0.5 * 10**-decimals * scale)
 
 
+_UNITS = {"B": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def _sized(text: str) -> Printed:
+    """A size in the unit that it names."""
+    number, unit = text.split()
+    return _printed(number, _UNITS[unit]) if unit != "bytes" else Printed(_integer(number))
+
+
 def _scaled(text: str) -> Printed:
     """A size of four significant digits in the unit that fits it."""
     number, unit = text.split()
-    factor = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}[unit]
+    factor = _UNITS[unit]
     whole = len(number.partition(".")[0])
     return Printed(round(float(number) * factor), 0.5 * 10 ** -max(4 - whole, 0) * factor)
 
@@ -156,6 +168,7 @@ CONVERSIONS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("_decimal_gb", "_bytes", lambda text: _printed(text, 10**9)),
     ("_decimal_mb", "_bytes", lambda text: _printed(text, 10**6)),
     ("_scaled", "_bytes", _scaled),
+    ("_sized", "_bytes", _sized),
     ("_exact_bytes", "_bytes", lambda text: Printed(_integer(text))),
     ("_bytes", "_bytes", _integer),
     ("_tokens", "_tokens", _integer),

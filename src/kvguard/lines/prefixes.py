@@ -18,6 +18,7 @@ _SOURCES = (".py:", ".rs:")
 _LEVEL_WORDS = tuple(_LEVELS.split("|"))
 CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+JOURNAL = rf"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d {CLOCK}"
 SHORT = rf"\d\d-\d\d {CLOCK}"
 TAG = (
     r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]{0,80}+(?:\((?:[\w.:#+-]{1,80}+|\([\w.:#+-]{0,80}+\)){0,8}+\))?"
@@ -303,7 +304,7 @@ PREFIXES: tuple[Prefix, ...] = (
         "syslog",
         (*_LOWER, *_UPPER, *_DIGITS, *"_<.-"),
         ("]: ", " - ", " kernel: "),
-        rf"(?:<\d{{1,3}}>\d? ?)?(?:(?:[A-Z][a-z]{{2}} [ \d]\d {CLOCK}|(?P<stamp>{ISO})) )?"
+        rf"(?:<\d{{1,3}}>\d? ?)?(?:(?P<stamp>{JOURNAL}|{ISO}) )?"
         rf"[\w.-]{{1,80}}+ (?:kernel: |[\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - ))",
         "journald and syslog, with their own or an ISO timestamp",
     ),
@@ -331,7 +332,7 @@ PREFIXES: tuple[Prefix, ...] = (
         "bracket",
         ("[",),
         ("]",),
-        r"\[(?:[Ss]tage[-_ ](?P<stage>\d{1,4})|[^\[\]]{1,80}+)\]:? ++",
+        r"\[(?:[Ss]tage[-_ ](?P<stage>\d{1,4})|[^\[\]]{1,80}+)\](?::?+ ++|:(?=\[))",
         Trust.RAW,
         "VLLM_LOGGING_PREFIX, stages, ranks: free text in brackets",
         ambiguous=True,

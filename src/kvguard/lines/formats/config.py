@@ -161,6 +161,16 @@ ROWS: tuple[LineFormat, ...] = (
         ("0.9.2-0.33.0",),
         "config/model.py; printed for a draft model too",
     ),
+    _option(
+        "option-context-over-model",
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+        rf"User-specified max_model_len \((?P<value>{INTEGER})\) is greater than the derived max_model_len \([^()]++\)\. "
+        r"(?:VLLM_ALLOW_LONG_MAX_MODEL_LEN must be used with extreme caution\.|Make sure the value is correct and within the "
+        r"model context size\.).*+",
+        "max_model_len",
+        ("0.5.4-0.33.0",),
+        "config/model.py, of whoever allows what is refused else",
+    ),
     LineFormat(
         name="context-reduced",
         literal="Auto-fit max_model_len: reduced from ",

@@ -217,6 +217,13 @@ WORKERS: tuple[LineFormat, ...] = (
         "the shell",
     ),
     _gives_up(
+        "process-watchdog",
+        "watchdog thread terminated with exception: ",
+        rf"(?:NCCL|HCCL|Process group) watchdog thread terminated with exception: (?!(?:CUDA|HIP) error: out of memory).++",
+        ALL,
+        "PyTorch's ProcessGroupNCCL, which aborts its process on it",
+    ),
+    _gives_up(
         "process-python-fatal",
         "Fatal Python error: ",
         r"Fatal Python error: (?:Segmentation fault|Aborted|Bus error|Illegal instruction)",

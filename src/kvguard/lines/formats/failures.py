@@ -258,7 +258,10 @@ FREE_MEMORY: tuple[LineFormat, ...] = (
         "fail-profiling",
         "Error in memory profiling.",
         rf"Error in memory profiling\.(?: Initial (?:free|used)(?: NPU)? memory {NUMBER}(?: GiB)?, (?:current free|currently "
-        rf"used|current)(?: NPU)? memory {NUMBER}(?: GiB)?\.)? This happens when .++",
+        rf"used|current)(?: NPU)? memory {NUMBER}(?: GiB)?\.)? This happens when (?:other processes sharing the same container "
+        r"release GPU memory while vLLM is profiling during initialization\.(?: To fix this, ensure consistent GPU memory "
+        r"allocation or isolate vLLM in its own container\.)?|the [A-Z]PU memory was not properly cleaned up before "
+        r"initializing the vLLM instance\.)",
         "free_memory_below_utilization",
         ("0.4.0.post1-0.33.0", "vllm-ascend 0.7.3-0.14.0"),
         "worker/worker.py, v1/worker/gpu_worker.py: another process released memory while this one measured",
@@ -280,14 +283,17 @@ DEVICE: tuple[LineFormat, ...] = (
 
 INVALID = r"(?:Value error, )?"
 """What pydantic puts before a validator's own words."""
+LONGER = (
+    rf"User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len \([^()]++\)\."
+)
+"""What the refusal and the warning of whoever allows it have in common: only what follows tells them apart."""
 KNOWN_REFUSAL = r"User-specified max_model_len |max_num_batched_tokens \(|World size \("
 """How those of a configuration begin that have rows of their own."""
 CONFIGURATION: tuple[LineFormat, ...] = (
     failure(
         "fail-context-over-model",
         "User-specified max_model_len (",
-        rf"{INVALID}User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len "
-        r"\(.++",
+        rf"{INVALID}{LONGER} (?:This may lead to|To allow overriding this maximum).*+",
         "invalid_config",
         ("0.2.0-0.33.0",),
         "config/model.py; a warning instead with VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
@@ -339,6 +345,15 @@ CONFIGURATION: tuple[LineFormat, ...] = (
         ("0.2.0-0.33.0",),
         "config/vllm.py",
         Scope.PROCESS,
+    ),
+    failure(
+        "fail-bfloat16",
+        "Bfloat16 is only supported on ",
+        rf"{INVALID}Bfloat16 is only supported on GPUs with compute capability of at least {NUMBER}\. Your .++",
+        "invalid_config",
+        ("0.1.7-0.33.0",),
+        "worker/worker.py, v1/worker/gpu_worker.py, platforms/cuda.py: a GPU before Ampere",
+        Scope.RANK,
     ),
     failure(
         "fail-arguments",

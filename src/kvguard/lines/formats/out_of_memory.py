@@ -1,11 +1,10 @@
 """Memory that ran out: of a device, in the words of each allocator, or of the host, in the words of who killed.
 
-Allocators say how much was asked for and how much the device has; neither is the KV cache's, so a row keeps the
-device's size alone. Advice that merely names these words stands in INFO and WARNING records, which nobody believes.
+Allocators say how much was asked for, and how much the device has and has left; none of it is the KV cache's. Advice that merely names these words stands in INFO and WARNING records, which nobody believes.
 """
 
 from kvguard.lines.formats.failures import RAYLET, failure
-from kvguard.lines.line_format import COUNT, NUMBER, LineFormat, Scope, up_to
+from kvguard.lines.line_format import COUNT, NUMBER, SIZED, LineFormat, Scope, up_to
 
 ALL = ("0.1.0-0.33.0",)
 """What vLLM does not print itself is the same in all its releases."""
@@ -14,8 +13,11 @@ DEVICE: tuple[LineFormat, ...] = (
     failure(
         "fail-oom",
         " out of memory. Tried to allocate ",
-        rf"(?:CUDA|HIP|XPU|NPU) out of memory\. Tried to allocate {NUMBER} (?:[KMGT]iB|bytes)"
-        rf"(?:(?:\. GPU {COUNT} has a total capaci?+ty of | \([A-Z]PU {COUNT}; )(?P<total_gpu_gib>{NUMBER}) GiB)?.*+",
+        rf"(?:CUDA|HIP|XPU|NPU) out of memory\. Tried to allocate (?P<needed_sized>{SIZED})"
+        rf"(?:(?:\. GPU {COUNT} has a total capaci?+ty of | \([A-Z]PU {COUNT}; )(?P<total_gpu_gib>{NUMBER}) GiB"
+        rf"(?:(?: of which| total capacity; {SIZED} already allocated;(?: {SIZED} current active;)?) (?P<available_sized>{SIZED})"
+        r"(?: is)? free)?)?"
+        r".*+",
         "oom",
         ALL,
         "PyTorch and torch_npu; the words vary with their releases",
