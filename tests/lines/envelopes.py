@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 Wrapper = Callable[[str], bytes]
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _STAMP = re.compile(r"(?<!\d)(\d\d-\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d{3}))?")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _TAG = re.compile(r"(?:(?:\x1b\[[\d;]*m)*\([A-Za-z]\w*(?: \w+)? pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b\[[\d;]*m)* )+")
@@ -25,6 +26,14 @@ def stamped(form: str) -> Wrapper:
         return _joined(form.format(date=date, clock=clock) + line for date, clock, line in _dated(text))
 
     return wrap
+
+
+def journald(text: str) -> bytes:
+    """The host's journal, which names the month."""
+    return _joined(
+        f"{_MONTHS[int(date[:2]) - 1]} {int(date[3:]):>2} {clock} gpu-node-3 vllm[1412]: {line}"
+        for date, clock, line in _dated(text)
+    )
 
 
 def cri(text: str) -> bytes:
@@ -71,6 +80,29 @@ def nested_json(text: str) -> bytes:
         json.dumps({"severity": "DEFAULT", "jsonPayload": {"message": line}, "insertId": "k9"})
         for line in text.splitlines()
     )
+
+
+def csv(form: str, around: str = "") -> Wrapper:
+    """Rows of a log store's export: a comma or a quote in a line has its cell quoted."""
+
+    def wrap(text: str) -> bytes:
+        quoted = ((date, clock, line.replace('"', '""')) for date, clock, line in _dated(text))
+        return _joined(form.format(date=date, clock=clock) + f'"{line}"{around}' for date, clock, line in quoted)
+
+    return wrap
+
+
+def indented_json(text: str) -> bytes:
+    """A client of a log store: a list of entries, each over several lines."""
+    events = [
+        {"timestamp": 1, "message": line, "labels": {"app": "vllm", "on": ["a", "b"]}} for line in text.splitlines()
+    ]
+    return json.dumps({"events": events, "nextToken": "f/1"}, indent=4).encode() + b"\n"
+
+
+def listed_json(text: str) -> bytes:
+    """Grafana's download: all lines in one list on one line."""
+    return json.dumps([{"line": line, "fields": {"app": "vllm"}} for line in text.splitlines()]).encode()
 
 
 def coloured(escape: str) -> Wrapper:
@@ -188,7 +220,7 @@ ENVELOPES: dict[str, Wrapper] = {
     **{f"json {key}": json_logger(key) for key in ("message", "msg", "log", "event", "text", "body", "line")},
     "json behind a process tag": json_behind_tag,
     "json inside json": nested_json,
-    "journald": stamped("Mar 01 {clock} gpu-node-3 vllm[1412]: "),
+    "journald": journald,
     "syslog": stamped("<14>1 2026-{date}T{clock}Z gpu-node-3 vllm[1412]: "),
     "slurm --label": each("0: "),
     "mpirun": each("[1,0]<stdout>:"),
@@ -233,6 +265,11 @@ ENVELOPES: dict[str, Wrapper] = {
     "terminal 80, in compose": wrapped(80, before="vllm-1  | "),
     "viewer 100, at spaces": word_wrapped(100),
     "viewer 120, at spaces, quoted": word_wrapped(120, continuation="> "),
+    "csv, quoted": csv('"2026-{date}T{clock}Z","gpu-node-3",'),
+    "csv, further columns": csv("1767225600123,", ",vllm/vllm/4f2a"),
+    "indented json": indented_json,
+    "json list": listed_json,
+    "logcli": stamped('2026-{date}T{clock}Z {{app="vllm", pod="vllm-0"}} '),
 }
 """Every envelope by its name."""
 

@@ -77,3 +77,10 @@ def test_a_page_that_wraps_a_dictionary_may_take_the_blank_before_a_value():
     text = "{'model': 'm', 'load_format':'dummy', 'num_gpu_blocks_override':  100}"
 
     assert dict(dictionary(text)) == {"model": "m", "load_format": "dummy", "num_gpu_blocks_override": 100}
+
+
+def test_a_path_that_is_an_object_names_the_model():
+    text = "model=PosixPath('/runs/a/merged'), tokenizer=PosixPath('/runs/b'), max_seq_len=32768, seed=0)"
+
+    assert dict(pairs(text)) == {"model": "/runs/a/merged", "max_seq_len": 32768}
+    assert dict(dictionary("{'model': PosixPath('/runs/a')}")) == {"model": "/runs/a"}

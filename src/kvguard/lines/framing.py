@@ -7,6 +7,8 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 
+from kvguard.lines.objects import ObjectJoiner
+
 SEEN_AHEAD = 120
 """Bytes of what follows a line that are told with it: a record's prefix, its tags included, is shorter."""
 MAX_LINE_BYTES = 2**20
@@ -38,6 +40,7 @@ class LineFramer:
         """The beginning of what follows the line just given, as far as it is there already."""
         self._rest = bytearray()
         self._dropping = False
+        self._objects = ObjectJoiner()
         self._head: bytes | None = b""
         self._decoder: codecs.IncrementalDecoder | None = None
 
@@ -47,8 +50,8 @@ class LineFramer:
         data = self._decoded(data)
         start = self._passed_rest(data)
         while True:
-            if self.skim is not None and not self.in_line:
-                start, self.lines = self.skim(data, start, self.lines)
+            if (skim := self._skimming) is not None and not self.in_line:
+                start, self.lines = skim(data, start, self.lines)
             end = data.find(b"\n", start)
             if end < 0:
                 break
@@ -61,18 +64,23 @@ class LineFramer:
             self.ahead = data[start : start + SEEN_AHEAD]
             number, line = self._complete()
             if line:
-                yield number, line
+                yield from self._objects.take(number, line)
         self._keep(data, start, len(data))
 
     @property
     def in_line(self) -> bool:
         """Whether the beginning of a line waits for its end."""
-        return bool(self._rest) or self._dropping
+        return bool(self._rest) or self._dropping or self._objects.waits
 
     @property
     def may_skip(self) -> bool:
         """Whether lines are passed over, and the log's bytes are those that it was fed."""
-        return self.skim is not None and self._decoder is None
+        return self._skimming is not None and self._decoder is None
+
+    @property
+    def _skimming(self) -> Callable[[bytes, int, int], tuple[int, int]] | None:
+        """What passes lines over; nothing where a record is spread over several."""
+        return None if self._objects.found else self.skim
 
     def skip(self, size: int, lines: int) -> None:
         """Count whole lines as if they had been fed."""
@@ -82,10 +90,11 @@ class LineFramer:
     def _passed_rest(self, data: bytes) -> int:
         """Where the first line begins after the one that the last block has cut, where that need not be given."""
         end = data.find(b"\n") + 1
-        if self.skim is None or self._dropping or not self._rest or not end or len(self._rest) + end > MAX_LINE_BYTES:
+        skim = None if self._dropping or self._objects.waits else self._skimming
+        if skim is None or not self._rest or not end or len(self._rest) + end > MAX_LINE_BYTES:
             return 0
         whole = bytes(self._rest) + data[:end]
-        passed, number = self.skim(whole, 0, self.lines)
+        passed, number = skim(whole, 0, self.lines)
         if passed < len(whole):
             return 0
         self.lines = number
@@ -102,12 +111,14 @@ class LineFramer:
         if self._rest or self._dropping:
             number, line = self._complete()
             if line:
-                yield number, line
+                yield from self._objects.take(number, line)
+        yield from self._objects.rest()
 
     def reset(self) -> None:
         """The source begins a new stream: an unfinished line stays unfinished, the numbering goes on."""
         self._rest.clear()
         self._dropping = False
+        self._objects = ObjectJoiner()
         self._head = b""
         self._decoder = None
 

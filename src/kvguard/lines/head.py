@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kvguard.events import Role, Trust
-from kvguard.lines import json_record, stamps
+from kvguard.lines import cells, json_record, stamps
 from kvguard.lines.patterns import compiled
 from kvguard.lines.prefixes import PREFIXES, Prefix
 from kvguard.lines.tags import speaker
@@ -96,7 +96,7 @@ def envelope(text: str) -> Head:
     """
     head = Head(text)
     for _ in range(MAX_DEPTH):
-        step = _from_json(head) or _without_prefix(head, outer_only=True)
+        step = _from_json(head) or _from_row(head) or _without_prefix(head, outer_only=True)
         if step is None:
             break
         head, final = step
@@ -175,6 +175,14 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
         json=True,
     )
     return inner, False
+
+
+def _from_row(head: Head) -> tuple[Head, bool] | None:
+    found = cells.line_of(head.message)
+    if found is None:
+        return None
+    line, stamp = found
+    return head._replace(message=clean(line), outer_stamp=stamp if stamp is not None else head.outer_stamp), False
 
 
 def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tuple[Head, bool] | None:

@@ -26,7 +26,7 @@ LONGEST_PID = 10
 PROCESS_KEYS = ("vllm_process_name", "processName", "process_name", "threadName")
 FILE_KEYS = ("filename", "file", "pathname", "module", "caller")
 LOGGER_KEYS = ("name", "logger", "logger_name")
-NESTED_KEYS = ("jsonPayload", "record", "fields", "data", "log")
+NESTED_KEYS = ("jsonPayload", "record", "fields", "data", "log", "_source", "attributes", "content")
 MAX_OBJECT_CHARACTERS = 2**18
 LONGEST_NAME = 200
 """Characters of a process's name, which is remembered for each process."""
@@ -59,6 +59,23 @@ def read(text: str) -> JsonRecord | None:
     except (ValueError, RecursionError):
         return None
     return _record(parsed) if isinstance(parsed, dict) else None
+
+
+def listed(text: str) -> list[str]:
+    """The objects of a list that are records, as far as the list is there."""
+    import json
+
+    decoder, place, found = json.JSONDecoder(), 1, []
+    try:
+        while place < len(text):
+            parsed, end = decoder.raw_decode(text, place)
+            if isinstance(parsed, dict) and _record(parsed) is not None:
+                found.append(text[place:end])
+            following = text.find("{", end)
+            place = following if text[end:following].strip() == "," else len(text)
+    except (ValueError, RecursionError):
+        pass  # the rest was cut
+    return found
 
 
 def _record(parsed: Mapping[str, Any]) -> JsonRecord | None:

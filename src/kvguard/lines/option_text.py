@@ -125,7 +125,7 @@ def _literal(text: str) -> object:
         return _CONSTANTS[text]
     if (number := compiled(_NUMBER).fullmatch(text)) is not None:
         return int(text) if number["part"] is None else float(text)
-    if text.endswith(")") and (path := compiled(_PATH).fullmatch(text)) is not None:
+    if text.endswith(")") and compiled(_PATH).fullmatch(text) is not None:
         text = text[text.index("(") + 1 : -1]
     if text.startswith(("'", '"')) and "\\" not in text:
         return text[1:-1]

@@ -308,6 +308,28 @@ PREFIXES: tuple[Prefix, ...] = (
         rf"[\w.-]{{1,80}}+ (?:kernel: |[\w./@:-]{{1,80}}+(?:\[\d++\]: | \d++ \S++ - ))",
         "journald and syslog, with their own or an ISO timestamp",
     ),
+    _envelope(
+        "labels",
+        ("{",),
+        ('="',),
+        r'(?P<container>\{(?:\w{1,60}+="(?:[^"\\]|\\.){0,200}+"(?:, ?|(?=\}))){1,30}+\}) ++(?=\S)',
+        "logcli: a stream's labels, after a timestamp",
+    ),
+    _envelope(
+        "name-of-object",
+        (*_LOWER, *_UPPER),
+        ('{"',),
+        rf"(?!(?:{_LEVELS})\b)(?P<container>[A-Za-z][\w./-]{{0,120}}+(?:(?: ++| › )[a-z0-9][\w.-]{{0,80}}+)?+):? ++"
+        r'(?=\{"\w)',
+        "stern, kubetail, aws logs tail, parallel shells: names before a JSON object",
+    ),
+    _envelope(
+        "epoch",
+        ("1",),
+        (),
+        r"1\d{9}(?:\d{3}|\d{6}|\d{9})?+(?:\.\d{1,9})?+(?:,| \| | ++)(?=\S)",
+        "exports of log stores: seconds since 1970, or less than them",
+    ),
     _envelope("srun-label", _DIGITS, (": ",), r"\d{1,5}: ", "srun --label", ambiguous=True),
     _envelope(
         "line-number",

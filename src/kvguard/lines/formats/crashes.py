@@ -219,7 +219,7 @@ WORKERS: tuple[LineFormat, ...] = (
     _gives_up(
         "process-watchdog",
         "watchdog thread terminated with exception: ",
-        rf"(?:NCCL|HCCL|Process group) watchdog thread terminated with exception: (?!(?:CUDA|HIP) error: out of memory).++",
+        r"(?:NCCL|HCCL|Process group) watchdog thread terminated with exception: (?!(?:CUDA|HIP) error: out of memory).++",
         ALL,
         "PyTorch's ProcessGroupNCCL, which aborts its process on it",
     ),

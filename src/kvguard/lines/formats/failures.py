@@ -283,9 +283,7 @@ DEVICE: tuple[LineFormat, ...] = (
 
 INVALID = r"(?:Value error, )?"
 """What pydantic puts before a validator's own words."""
-LONGER = (
-    rf"User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len \([^()]++\)\."
-)
+LONGER = rf"User-specified max_model_len \((?P<requested_tokens>{INTEGER})\) is greater than the derived max_model_len \([^()]++\)\."
 """What the refusal and the warning of whoever allows it have in common: only what follows tells them apart."""
 KNOWN_REFUSAL = r"User-specified max_model_len |max_num_batched_tokens \(|World size \("
 """How those of a configuration begin that have rows of their own."""
