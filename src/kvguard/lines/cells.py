@@ -5,25 +5,20 @@ from kvguard.lines.patterns import compiled
 
 SHORTEST = 6
 """Characters of a cell that may hold a line."""
+_STAMPED = (*"0123456789", *(f'"{digit}' for digit in "0123456789"), *(f'"{month} ' for month in stamps.MONTHS))
+"""How a row begins: with when its line was printed. A program's list of texts has no such column."""
 _CELL = r'(?:"(?P<quoted>(?:[^"]|"")*+)"|[^",]*+)'
-_ROW = r'(?:"(?:[^"]|"")*+"|[^",]*+)(?:,(?:"(?:[^"]|"")*+"|[^",]*+))*+'
-_LISTED = r"'([^']++)',?"
-"""An item of a list that Python or YAML has written."""
+_ROW = r'(?:"(?:[^"]|"")*+"|[^",]*+)(?:,(?:"(?:[^"]|"")*+"|[^",]*+))++'
 
 
 def line_of(text: str) -> tuple[str, float | None] | None:
-    """The longest of the quoted cells, and the stamp of the first; `None` if the text is no row with one.
+    """The longest of the quoted cells behind the stamp, and the stamp; `None` if the text is no row with one.
 
     Cells that hold a comma or a quote are quoted by every store, and so is each line that tells a fact: a line without
     either stands behind its stamp as behind a runtime's.
     """
-    if text.startswith("'"):
-        listed = compiled(_LISTED).fullmatch(text.strip())
-        return None if listed is None else (listed[1], None)
-    if '"' not in text or compiled(_ROW).fullmatch(text) is None:
+    if not text.startswith(_STAMPED) or ',"' not in text or compiled(_ROW).fullmatch(text) is None:
         return None
-    cells = [found["quoted"] for found in compiled(_CELL).finditer(text) if found["quoted"] is not None]
+    _, *cells = [found["quoted"] or "" for found in compiled(_CELL).finditer(text)]
     line = max(cells, key=len)
-    if len(line) < SHORTEST:
-        return None
-    return line.replace('""', '"'), stamps.seconds(text.removeprefix('"'))
+    return (line.replace('""', '"'), stamps.seconds(text.removeprefix('"'))) if len(line) >= SHORTEST else None

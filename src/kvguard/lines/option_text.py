@@ -73,8 +73,9 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?P<part>\.[0-9]++)?"
 _OF_LITERALS = tuple("'\"[-+.0123456789")
 """How a literal begins that is no word."""
 _CONSTANTS: Mapping[str, object] = MappingProxyType({"None": None, "True": True, "False": False})
-_PATH = rf"(?:Posix|Pure|PurePosix|Windows)?Path\((?:{_QUOTED})\)"
-_VALUE = rf"{_QUOTED}|{_PATH}|{_LIST}|[^\s,()\[\]{{}}'\"]{{1,1000}}+(?=[,)\s}}\]])"
+_PATH = rf"\b[A-Z]\w{{0,20}}Path\(({_QUOTED})\)"
+"""A path that a program has handed over as an object."""
+_VALUE = rf"{_QUOTED}|{_LIST}|[^\s,()\[\]{{}}'\"]{{1,1000}}+(?=[,)\s}}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
 a bound because a line of `a=a=a=…` would be read anew from each."""
 _STEPS = rf"{_QUOTED}|{_UNENDED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])"
@@ -99,6 +100,8 @@ def dictionary(text: str) -> Mapping[str, object]:
 
 def _outermost(form: str, text: str, level: int) -> dict[str, object]:
     """Each key's first value at this depth of brackets: what stands deeper is another configuration's."""
+    if "Path(" in text:
+        text = compiled(_PATH).sub(r"\1", text)
     found: dict[str, object] = {}
     depth = 0
     for token in compiled(form).finditer(text):
@@ -125,8 +128,6 @@ def _literal(text: str) -> object:
         return _CONSTANTS[text]
     if (number := compiled(_NUMBER).fullmatch(text)) is not None:
         return int(text) if number["part"] is None else float(text)
-    if text.endswith(")") and compiled(_PATH).fullmatch(text) is not None:
-        text = text[text.index("(") + 1 : -1]
     if text.startswith(("'", '"')) and "\\" not in text:
         return text[1:-1]
     return _evaluated(text) if text.startswith(_OF_LITERALS) else text

@@ -3,10 +3,10 @@
 from kvguard.lines.patterns import compiled
 
 _FULL = (
-    r"(?:(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)[T ]|(?P<name>[A-Z][a-z]{2}) (?P<of_month>[ \d]\d) )"
+    r"(?:\d{4}[-/])?(?P<month>\d\d)[-/](?P<day>\d\d)[T ]"
     r"(?P<hours>\d\d):(?P<minutes>\d\d)(?::(?P<whole>\d\d)(?P<part>[.,]\d+)?)?"
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
 """Days before each month of a leap year, so that February 29 has a place."""
 YEAR = 366 * 86400.0
@@ -14,11 +14,12 @@ YEAR = 366 * 86400.0
 
 def seconds(text: str) -> float | None:
     """Seconds since the start of the stamp's own year; `None` for a clock without a date or an impossible one."""
+    if text[:3] in MONTHS:  # "Jul  9", as the host's journal writes it
+        text = f"{MONTHS.index(text[:3]) + 1:02}-{text[4:6].replace(' ', '0')}{text[6:]}"
     match = compiled(_FULL).match(text)
-    if match is None or match["name"] not in (None, *_MONTHS):
+    if match is None:
         return None
-    month = int(match["month"]) if match["name"] is None else _MONTHS.index(match["name"]) + 1
-    day = int(match["day"] or match["of_month"])
+    month, day = int(match["month"]), int(match["day"])
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     hours, minutes, whole = int(match["hours"]), int(match["minutes"]), int(match["whole"] or 0)

@@ -61,15 +61,6 @@ ROWS: tuple[LineFormat, ...] = (
         upstream="entrypoints/launcher.py",
     ),
     LineFormat(
-        name="server-route",
-        literal="Route: /",
-        pattern=r"Route: /[^\s,]*+, (?:Methods: [A-Z, ]++|Endpoint: \w++)",
-        emits=(ServerReady,),
-        scope=Scope.PROCESS,
-        versions=("0.5.2-0.33.0",),
-        upstream="entrypoints/launcher.py: one of the list, where its head is not in the log",
-    ),
-    LineFormat(
         name="server-process-started",
         literal="Started server process [",
         pattern=rf"Started server process \[(?P<process_pid>{COUNT})\]",
