@@ -33,7 +33,7 @@ def reports(log: bytes, source: str = "vllm.log", asked: Slo = ASKED) -> Iterato
     for form, draw in RENDERERS.items():
         yield f"check, {form}", draw(guard.verdict, PLAIN)
     for form, draw_report in REPORT_RENDERERS.items():
-        yield f"inspect, {form}", draw_report(guard.report, PLAIN)
+        yield f"inspect, {form}", draw_report(guard.verdict, PLAIN)
     yield "check, record", record_line(guard.verdict, "2026-11-29T00:00:00Z")
     traced = trace([log], source)
     yield "explain, text", render_explanation(traced, PLAIN)

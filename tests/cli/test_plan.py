@@ -436,10 +436,17 @@ def test_another_value_than_the_one_that_the_log_s_figures_prove_is_a_question(c
     assert now > then
 
 
-def test_blocks_that_an_option_set_do_not_contradict_the_memory(capsys: Capture) -> None:
-    log = FIXTURES / "logs/runs/vllm-0.32.0-cpu-blocks-override/server.log"
+@pytest.mark.parametrize(
+    "run, printed",
+    [("vllm-0.32.0-cpu-blocks-override", 1.56), ("vllm-0.13.0-cpu-blocks-override-load", 6.25)],
+)
+def test_blocks_that_an_option_set_are_the_log_s_as_well(run: str, printed: float, capsys: Capture) -> None:
+    log = FIXTURES / f"logs/runs/{run}/server.log"
+    _, document = plan(capsys, str(MODELS / "tiny-llama.json"), "--from-log", str(log))
 
-    assert main(["plan", str(MODELS / "tiny-llama.json"), "--from-log", str(log)]) == 0
+    assert document["capacity"]["gpu_blocks"] == {"low": 100, "high": 100}
+    assert round(document["capacity"]["max_concurrency"]["low"], 2) == printed
+    assert ("num_gpu_blocks_override", 100) in [(row["option"], row["value"]) for row in document["assumptions"]]
 
 
 def test_a_log_that_is_no_start_is_refused(tmp_path: Path, capsys: Capture) -> None:

@@ -21,7 +21,7 @@ def test_a_verdict_looks_as_expected(form: str, name: str, golden: Golden) -> No
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_report_without_a_verdict_looks_as_expected(name: str, golden: Golden) -> None:
-    golden(GOLDENS / name / "inspect.txt", REPORT_RENDERERS["text"](VERDICTS[name].report, Terminal()))
+    golden(GOLDENS / name / "inspect.txt", REPORT_RENDERERS["text"](VERDICTS[name], Terminal()))
 
 
 @pytest.mark.parametrize("name", VERDICTS)

@@ -19,7 +19,7 @@ SECRETS = ("hf_abcdefgh", "sk-abcdefgh", "hunter2")
 PLAIN = Terminal()
 PAGES = {
     **{form: render(HOSTILE, PLAIN) for form, render in RENDERERS.items()},
-    **{f"inspect-{form}": render(HOSTILE.report, PLAIN) for form, render in REPORT_RENDERERS.items()},
+    **{f"inspect-{form}": render(HOSTILE, PLAIN) for form, render in REPORT_RENDERERS.items()},
     "text-in-color": RENDERERS["text"](HOSTILE, Terminal(color=True)),
     "text-in-ascii": RENDERERS["text"](HOSTILE, Terminal(unicode=False)),
     "text-narrow": RENDERERS["text"](HOSTILE, Terminal(width=40)),

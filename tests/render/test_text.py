@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kvguard.render import github, junit, markdown, start_facts, text
+from kvguard.render.formats import REPORT_RENDERERS
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import Lever, Outcome
@@ -167,7 +168,7 @@ def test_a_start_that_told_its_pool_before_it_died_shows_what_follows_from_it() 
 @pytest.mark.parametrize("name", ["l4-default-context", "16k-bf16-cache"])
 def test_what_is_not_judged_says_why_it_failed_as_a_verdict_does(name: str) -> None:
     verdict = judged(log(f"story/{name}.log"))
-    page = text.render_report(verdict.report, Terminal())
+    page = REPORT_RENDERERS["text"](verdict, Terminal())
 
     headline = text.render_verdict(verdict, Terminal()).splitlines()[0].removeprefix("FAIL  the start failed")
     assert page.startswith(f"The start failed{headline}") == (verdict.outcome is Outcome.FAIL)
@@ -177,7 +178,7 @@ def test_what_is_not_judged_says_why_it_failed_as_a_verdict_does(name: str) -> N
     "given, first", [(b"", "The log is empty"), (b"hello\n", "The one line is not a vLLM server's")]
 )
 def test_a_log_without_a_start_says_why(given: bytes, first: str) -> None:
-    page = text.render_report(judged(given).report, Terminal())
+    page = REPORT_RENDERERS["text"](judged(given), Terminal())
 
     assert page.startswith(f"{first}\n  → give the log of the vLLM ")
 

@@ -27,6 +27,6 @@ def run(arguments: argparse.Namespace) -> int:
     from kvguard.slo.objectives import Slo
 
     places = destinations(arguments, REPORT_RENDERERS)
-    report = read_whole(arguments.logs, Slo(), table_from(arguments)).report
-    write_reports(places, lambda form, terminal: REPORT_RENDERERS[form](report, terminal))
+    verdict = read_whole(arguments.logs, Slo(), table_from(arguments))
+    write_reports(places, lambda form, terminal: REPORT_RENDERERS[form](verdict, terminal))
     return exit_status.MET

@@ -91,6 +91,9 @@ def take_flags(arguments: argparse.Namespace, start: MeasuredStart) -> tuple[Ass
             setattr(arguments, name, str(value) if name == "max_model_len" else value)
             why = "with it the config gives the log's figures" if name in start.settled else "as in the log"
             taken.append(Assumption(name, value if isinstance(value, int | str) else str(value), why))
+    declared = _declared_blocks(start)
+    if declared is not None:
+        taken.append(Assumption("num_gpu_blocks_override", declared, "as in the log"))
     if start.model is not None:
         taken.append(Assumption("model", start.model, "as the log names it; CONFIG is taken to be its"))
     decisive = _RANKS if start.parts.kv_cache is not None else (*_RANKS, "kv_cache_dtype", "block_size")
@@ -118,7 +121,9 @@ def measured_pool(
     weights = weights_of(arguments, model, layers, serving) if changed else None
     budget = measured_budget(start.parts, arguments.gpu_memory_utilization, weights)
     if budget is not None:
-        return PoolInput((budget.kv_cache.bytes,), None, budget)
+        return PoolInput((budget.kv_cache.bytes,), _declared_blocks(start), budget)
+    if _declared_blocks(start) is not None:
+        return PoolInput(None, start.gpu_blocks, None)
     then = _layout_then(arguments, model, start)
     blocks = start.gpu_blocks or _recovered(then, start)
     if blocks is not None and not changed and arguments.gpu_memory_utilization is None:
@@ -127,6 +132,11 @@ def measured_pool(
         f"--from-log {arguments.from_log}: the log does not say how the card's memory is split; give --gpu-memory, "
         "--weights and --reserve"
     )
+
+
+def _declared_blocks(start: MeasuredStart) -> int | None:
+    """What --num-gpu-blocks-override of the log fixed, whatever its memory would have held."""
+    return start.gpu_blocks if start.blocks_declared else None
 
 
 def check_against_log(arguments: argparse.Namespace, plan: Plan, start: MeasuredStart) -> None:
@@ -140,7 +150,7 @@ def check_against_log(arguments: argparse.Namespace, plan: Plan, start: Measured
     as_then = all(str(getattr(arguments, name)) == str(value) for name, value in start.flags.items())
     if told is None or planned is None or not as_then or any(change is not None for change in changes):
         return
-    if start.blocks_declared or plan.layout.serving.max_model_len != start.concurrency_at:
+    if plan.layout.serving.max_model_len != start.concurrency_at:
         return
     if planned.high < told.low or planned.low > told.high:
         printed, low, high = (told.low + told.high) / 2, f"{planned.low:.2f}x", f"{planned.high:.2f}x"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kvguard.render.layout import Terminal
+from kvguard.render.start_facts import why_not
 from kvguard.render.text import render_report, render_verdict
 from kvguard.slo.verdict import Verdict
-from kvguard.startup.report import CapacityReport
 
 Renderer = Callable[[Verdict, Terminal], str]
 
@@ -41,16 +41,20 @@ def _page(verdict: Verdict, _terminal: Terminal) -> str:
     return render_html(verdict)
 
 
-def _report_json(report: CapacityReport, _terminal: Terminal) -> str:
+def _report_text(verdict: Verdict, terminal: Terminal) -> str:
+    return render_report(verdict.report, terminal, why_not(verdict))
+
+
+def _report_json(verdict: Verdict, _terminal: Terminal) -> str:
     from kvguard.render.json_report import render_json, report_document
 
-    return render_json(report_document(report))
+    return render_json(report_document(verdict.report))
 
 
-def _report_page(report: CapacityReport, _terminal: Terminal) -> str:
+def _report_page(verdict: Verdict, _terminal: Terminal) -> str:
     from kvguard.render.html import render_html_report
 
-    return render_html_report(report)
+    return render_html_report(verdict.report, why_not(verdict))
 
 
 RENDERERS: Mapping[str, Renderer] = MappingProxyType(
@@ -65,11 +69,11 @@ RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 )
 """Every format of a verdict."""
 
-REPORT_RENDERERS: Mapping[str, Callable[[CapacityReport, Terminal], str]] = MappingProxyType(
+REPORT_RENDERERS: Mapping[str, Renderer] = MappingProxyType(
     {
-        "text": render_report,
+        "text": _report_text,
         "json": _report_json,
         "html": _report_page,
     }
 )
-"""The formats of a report that nobody judged."""
+"""The formats of the report alone; of a verdict of which nothing was asked only why there is no capacity is told."""

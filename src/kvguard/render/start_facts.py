@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.log_text import shown
-from kvguard.slo.evaluate import evaluate
 from kvguard.slo.objectives import Slo
-from kvguard.slo.verdict import JudgedWarning, Outcome, Reason
+from kvguard.slo.verdict import JudgedWarning, Outcome, Reason, Verdict
 from kvguard.startup.report import CapacityReport, Failure, FailureKind, Phase, Place, Start, Timings
 from kvguard.units import format_bytes, format_seconds
 
@@ -35,10 +34,10 @@ def said_live(reason: Reason) -> str:
     return _WHILE_FOLLOWED.get(reason.code, reason.message)
 
 
-def why_not(report: CapacityReport) -> Reason | None:
-    """Of a report that nobody judged, why it holds no server's capacity; `None` where it does."""
-    verdict = evaluate(report, Slo())
-    failed = report.start is not None and report.start.phase is Phase.FAILED
+def why_not(verdict: Verdict) -> Reason | None:
+    """Of a start of which nothing was asked, why the log holds no server's capacity; `None` where it does."""
+    start = verdict.report.start
+    failed = start is not None and start.phase is Phase.FAILED
     return verdict.reasons[0] if failed or verdict.outcome is Outcome.UNKNOWN else None
 
 

@@ -14,10 +14,10 @@ from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, column
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of, why_not
+from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of
 from kvguard.render.text_levers import levers_section
 from kvguard.slo.objectives import Severity
-from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
+from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
 from kvguard.startup.report import CapacityReport, Start
 
 OUTCOME_TONES: Mapping[Outcome, tuple[str, str, Tone]] = MappingProxyType(
@@ -56,11 +56,16 @@ def render_verdict(verdict: Verdict, terminal: Terminal) -> str:
     return _page([what, _objectives(verdict, terminal), *details, levers_section(verdict, terminal)], terminal)
 
 
-def render_report(report: CapacityReport, terminal: Terminal) -> str:
-    """The page of a start that nobody judged: the figures, and the probe budget that its time asks for."""
+def render_report(report: CapacityReport, terminal: Terminal, why: Reason | None = None) -> str:
+    """The page of a start that nobody judged: the figures, and the probe budget that its time asks for.
+
+    Args:
+        report: what the log says.
+        terminal: what the page is drawn for.
+        why: why there is no capacity to show, and what to do.
+    """
     start = report.start
-    why = _why_not(report, terminal)
-    what = [*why, *_what_it_was(report, terminal)]
+    what = [*_why_not(why, report, terminal), *_what_it_was(report, terminal)]
     if start is None:
         return _page([what], terminal)
     sections = [
@@ -132,9 +137,7 @@ def _what_it_was(report: CapacityReport, terminal: Terminal) -> list[str]:
     return [terminal.paint(line, Tone.QUIET) for line in lines]
 
 
-def _why_not(report: CapacityReport, terminal: Terminal) -> list[str]:
-    """Why there is no capacity to show, and what to do, in the words of a verdict."""
-    reason = why_not(report)
+def _why_not(reason: Reason | None, report: CapacityReport, terminal: Terminal) -> list[str]:
     if reason is None:
         return []
     text = shown(reason.message, LONGEST_REASON) + _in_brackets(place_of(reason.place, report))

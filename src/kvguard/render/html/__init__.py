@@ -14,7 +14,7 @@ from kvguard.render.html.markup import Markup, element, fragment
 from kvguard.render.html.memory import memory_section
 from kvguard.render.html.pool import pool_section
 from kvguard.render.start_facts import identity, origin_line
-from kvguard.slo.verdict import Outcome, Verdict
+from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.startup.report import SETTLED, CapacityReport
 from kvguard.version import __version__
 
@@ -31,15 +31,15 @@ def render_html(verdict: Verdict, live: Live | None = None) -> str:
     return document(f"{word} · {_name(verdict.report)} · kvguard", colour, _page(verdict.report, verdict, live))
 
 
-def render_html_report(report: CapacityReport) -> str:
-    """The page of a start that nobody judged."""
-    return document(f"{_name(report)} · kvguard", Outcome.UNKNOWN, _page(report, None, None))
+def render_html_report(report: CapacityReport, why: Reason | None = None) -> str:
+    """The page of a start that nobody judged; `why` it holds no capacity."""
+    return document(f"{_name(report)} · kvguard", Outcome.UNKNOWN, _page(report, None, None, why))
 
 
-def _page(report: CapacityReport, verdict: Verdict | None, live: Live | None) -> Markup:
+def _page(report: CapacityReport, verdict: Verdict | None, live: Live | None, why: Reason | None = None) -> Markup:
     start = report.start
     sections = [
-        judged(verdict, live) if verdict else shown_only(report),
+        judged(verdict, live) if verdict else shown_only(report, why),
         key_figures(report),
         levers_section(verdict) if verdict else None,
         checks_section(verdict, live is not None) if verdict else None,

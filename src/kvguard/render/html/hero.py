@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment, prose
-from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live, why_not
+from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass
 from kvguard.startup.report import ENDED, CapacityReport
@@ -89,10 +89,9 @@ def _closed(colour: Outcome) -> Markup:
     return element("span", sign, " ", CLOSED, class_=f"mark {colour}")
 
 
-def shown_only(report: CapacityReport) -> Markup:
-    """The headline of a report that nobody judged."""
+def shown_only(report: CapacityReport, why: Reason | None) -> Markup:
+    """The headline of a report that nobody judged; `why` it holds no capacity."""
     phase = report.start.phase if report.start else "none"
-    why = why_not(report)
     sentence = _sentence(why.message) if why else "What the log says of this start."
     return element(
         "section",
