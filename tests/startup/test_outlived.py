@@ -1,10 +1,13 @@
 """What a server that serves outlives, and what of an error's record a client may have written."""
 
+from pathlib import Path
+
 import pytest
 
 from kvguard.startup.report import FailureKind, Phase
 from tests.startup.lines import BOOT, CRASHED, READY, SIZED, STATS, STOPPED, log, read, start_of
 
+RUNS = Path(__file__).parents[2] / "fixtures" / "logs" / "runs"
 SERVING = log(BOOT, SIZED, READY)
 CALL_FAILED = """\
 (Worker pid=140) ERROR 12-08 10:25:00 [multiproc_executor.py:1063] WorkerProc hit an exception.
@@ -63,6 +66,37 @@ def test_a_log_that_begins_with_a_shut_down_tells_of_no_start():
     traceback = "(Worker pid=140) Traceback (most recent call last):\n(Worker pid=140) RuntimeError: no driver\n"
 
     assert read(log(STOPPED) + traceback).start is None
+
+
+@pytest.mark.parametrize(
+    ("run", "line"),
+    [
+        ("vllm-0.20.2-cpu-base-load", 89),
+        ("vllm-0.20.2-cpu-gemma3-hybrid", 72),
+        ("vllm-0.20.2-cpu-restart", 180),
+        ("vllm-0.32.0-cpu-fp8kv", 114),
+    ],
+)
+def test_the_tail_of_a_server_that_was_shut_down_is_no_failed_start(run: str, line: int):
+    """What its processes say of each other comes first; that the HTTP server shuts down shows that it had come up."""
+    lines = (RUNS / run / "server.log").read_text(encoding="utf-8").splitlines(keepends=True)
+    start = start_of("".join(lines[line - 1 :]))
+
+    assert (start.phase, start.failure) == (Phase.STOPPED, None)
+
+
+OFFLINE_END = (
+    "(EngineCore pid=970) INFO 05-12 11:36:00 [core.py:1201] Shutdown initiated (timeout=0)\n"
+    "(EngineCore pid=970) INFO 05-12 11:36:00 [core.py:1224] Shutdown complete\n"
+    "ERROR 05-12 11:36:01 [core_client.py:704] Engine core proc EngineCore died unexpectedly, shutting down client.\n"
+)
+
+
+def test_an_engine_that_says_it_shuts_down_is_not_missed_afterwards():
+    size = "(EngineCore pid=970) INFO 05-12 11:35:00 [kv_cache_utils.py:1316] GPU KV cache size: 443,648 tokens\n"
+
+    assert read(OFFLINE_END).start is None
+    assert (start_of(size + OFFLINE_END).phase, start_of(size + OFFLINE_END).failure) == (Phase.ALLOCATED, None)
 
 
 def test_a_pool_whose_concurrency_is_still_to_come_has_not_reported():

@@ -35,7 +35,7 @@ LONGEST_IMPORT = 600.0
 OF_ONE_CALL = ("process-worker-error", "process-worker-exception", "process-worker-method-failed")
 """Formats of failures that a server which serves may outlive, as the engine answers its client. What it does not
 outlive, another record says."""
-AT_AN_END = ("process-engine-dead", *OF_ONE_CALL)
+AT_AN_END = ("process-died", "process-engine-dead", "process-worker-died", *OF_ONE_CALL)
 """Formats of failures that an orderly shut-down prints as well."""
 TROUBLE = (
     events.FailureReported,

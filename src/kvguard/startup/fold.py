@@ -290,11 +290,10 @@ class StartupFold:
     def _ends(self, state: StartState, event: Event) -> bool:
         """Failures and shut-downs; whether the event was one."""
         if isinstance(event, events.ShutdownBegan):
-            if state.phase is Phase.READY:
-                state.phase = Phase.STOPPED
+            state.shut_down(event)
             return True
         if isinstance(event, events.FailureReported | events.ProcessFailed | events.ExceptionRaised):
-            if not failures.is_failure(event):
+            if not failures.is_failure(event) or (state.ending and event.format in boundaries.AT_AN_END):
                 return True
             if state.phase is Phase.READY or _was_ready(state, event):
                 state.phase = Phase.STOPPED

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from kvguard import events
-from kvguard.events import Event, Origin, Printed, Role, StatsLogged
+from kvguard.events import Event, Origin, Printed, Role, ShutdownBegan, StatsLogged
 from kvguard.lines.secrets import redact
 from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.slotted import dataclass, field
@@ -45,6 +45,10 @@ T = TypeVar("T")
 
 RankKey = tuple[int | None, str]
 """Engine (`None` where no line ties the rank to one) and rank."""
+
+OF_ONE_THAT_SERVED = ("shutdown-application", "shutdown-finished", "shutdown-http")
+"""Formats of an HTTP server's shut-down, which it says only if it had come up."""
+_UNNAMED_CAUSES = (FailureKind.ENGINE_CRASH, FailureKind.OTHER)
 
 Process = tuple[str | None, int | str | None]
 """Node and pid; where a tag has no pid, the rank that it names."""
@@ -184,6 +188,8 @@ class StartState:
     exception: Sighting[str] | None = None
     refused_beside: int | None = None
     """The line in which a process that is none of its own says that it was refused."""
+    ending: bool = False
+    """Its engine itself has said that it shuts down: that it is gone then is no failure."""
     died: Sighting[str] | None = None
     stats_since_death: int = 0
     samples: int = 0
@@ -268,6 +274,15 @@ class StartState:
             self.api_server |= of_server
             if self.phase not in SETTLED:
                 self.heard = self.stamp_of(origin) or self.heard
+
+    def shut_down(self, event: ShutdownBegan) -> None:
+        """An orderly end. Where the log has lost all that came before, the server's shows that it has served."""
+        self.ending |= event.format == "shutdown-engine"
+        known, unseen = self.failure, not (self.figures or self.shows_beginning)
+        if self.phase is Phase.READY:
+            self.phase = Phase.STOPPED
+        elif unseen and known is not None and known.kind in _UNNAMED_CAUSES and event.format in OF_ONE_THAT_SERVED:
+            self.phase, self.failure = Phase.STOPPED, None
 
     def mark_ready(self, line: int, now: float | None) -> None:
         """The line tells that it takes requests."""
