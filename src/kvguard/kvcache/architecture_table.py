@@ -163,6 +163,8 @@ ARCHITECTURES: Mapping[str, Reader] = {
     "PanguUltraMoEForCausalLM": latent.deepseek,
     "SarvamMLAForCausalLM": latent.deepseek,
     # drafters, for --draft-config
+    "DFlash2DraftModel": decoder.dflash,
+    "DFlashDraftModel": decoder.dflash,
     "Eagle3DeepseekV2ForCausalLM": latent.deepseek,
     "Eagle3DeepseekV3ForCausalLM": latent.deepseek,
     "Eagle3LlamaForCausalLM": decoder.dense,

@@ -1,6 +1,6 @@
 """Decoders of attention layers: full, sliding, chunked, mixed, with two head geometries, with layers that share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.layers import Attention, Layer, LayerKind, NoCache
@@ -8,6 +8,7 @@ from kvguard.kvcache.model_config import ModelConfig
 from kvguard.kvcache.readers import Reader, Shards
 from kvguard.kvcache.readers.heads import head_size, kv_heads, layer_count
 from kvguard.kvcache.releases import CHUNKED_LAYERS_KNOWN, Release
+from kvguard.slotted import replace
 
 _KIND_OF_TYPE = {
     "full_attention": LayerKind.FULL,
@@ -139,6 +140,20 @@ def attention_layer(
 dense = decoder()
 cohere2_moe = decoder(all_full, window_offset_since=Release(0, 0, 0))
 cohere2 = decoder(every(4, "sliding_window_pattern"), window_offset_since=_COHERE_WINDOW_PLUS_ONE)
+
+
+def dflash(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
+    """DFlash drafters: as listed, or all sliding where they say so (qwen3_dflash.py _resolve_layer_attention)."""
+    count, heads, size = layer_count(config), kv_heads(config), head_size(config)
+    own = config.get("dflash_config")
+    said = own if isinstance(own, Mapping) else {}
+    kinds = layer_kinds(config, count, all_full)
+    if said.get("use_swa") and LayerKind.SLIDING not in kinds:
+        kinds = (LayerKind.SLIDING,) * count
+    named = said.get("swa_window_size")
+    slid = {"sliding_window": named, "use_sliding_window": True} if named is not None else {}
+    widened = replace(config, text={**config.text, **slid})
+    return tuple(attention_layer(widened, i, kind, heads, size) for i, kind in enumerate(kinds))
 
 
 def llama4(config: ModelConfig, shards: Shards) -> tuple[Layer, ...]:
