@@ -135,7 +135,7 @@ class LayersNoted(Event):
     """A line that tells how the KV cache is laid out over kinds of layers (a hybrid model's), or how not."""
 
     layers: str
-    """What it says: `hybrid`, `padding`, `hybrid-manager-disabled`."""
+    """What it says: `hybrid`, `hybrid-manager-disabled`."""
     block_size_tokens: int | None = None
     padding_layers: int | None = None
 
@@ -283,7 +283,7 @@ class Progressed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerListening(Event):
-    """The API server lists its routes or says where it listens; its start-up completes right after."""
+    """The API server says where it listens; its start-up completes right after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +388,7 @@ class DataParallelResized(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolResized(Event):
-    """An engine's pool was rebuilt at run time with another number of blocks."""
+    """An engine's pool was rebuilt with another number of blocks, at its start or at run time."""
 
     gpu_blocks: int
 

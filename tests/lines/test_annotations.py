@@ -17,6 +17,8 @@ SIZE = "GPU KV cache size: 1,037,152 tokens"
         f"{SIZE} ← the figure in question",
         f"{SIZE} (with the drafter)",
         f"{SIZE}    # line 389 of the log",
+        f"{SIZE}   [vllm/v1/core/kv_cache_utils.py:1316]",
+        f"{SIZE} Capturing CUDA graph shapes: 100%|██████████| 67/67 [00:07<00:00, 8.75it/s]",
     ],
 )
 def test_the_message_is_one_of_the_readings(pasted: str) -> None:

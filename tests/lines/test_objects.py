@@ -59,8 +59,9 @@ def test_what_is_no_record_stays_as_it_came(text: str) -> None:
     assert lines_of(text) == list(enumerate(text.splitlines(), 1))
 
 
-def test_an_object_that_never_ends_holds_up_no_more_than_its_bound() -> None:
-    text = "{\n" + '"a": 1,\n' * (2 * MAX_LINES)
+@pytest.mark.parametrize("member", ['"a": 1,\n', f'"a": "{"x" * 2**12}",\n'])
+def test_an_object_that_never_ends_holds_up_no_more_than_its_bound(member: str) -> None:
+    text = "{\n" + member * (2 * MAX_LINES)
     framer = LineFramer()
     given = list(framer.feed(text.encode()))
 

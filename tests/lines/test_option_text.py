@@ -84,3 +84,18 @@ def test_a_path_that_is_an_object_names_the_model():
 
     assert dict(pairs(text)) == {"model": "/runs/a/merged", "max_seq_len": 32768}
     assert dict(dictionary("{'model': PosixPath('/runs/a')}")) == {"model": "/runs/a"}
+
+
+def test_a_drafters_tokens_are_an_option_of_the_server() -> None:
+    config = "speculative_config=SpeculativeConfig(method='mtp', num_spec_tokens=3), dtype=torch.bfloat16, seed=0"
+    arguments = (
+        "{'model': 'm', 'speculative_config': {'method': 'ngram', 'num_speculative_tokens': 5}, 'enable_lora': True}"
+    )
+    namespace = (
+        """speculative_config='{"model": "acme/draft", "num_speculative_tokens": 4}', max_loras=2, model='m', x=1"""
+    )
+
+    assert dict(pairs(config)) == {"num_speculative_tokens": 3, "dtype": "torch.bfloat16"}
+    assert dict(dictionary(arguments)) == {"model": "m", "num_speculative_tokens": 5, "enable_lora": True}
+    assert dict(pairs(namespace)) == {"num_speculative_tokens": 4, "max_loras": 2, "model": "m"}
+    assert "num_speculative_tokens" not in pairs("speculative_config=None, kv={'num_speculative_tokens': 9}, seed=0)")

@@ -26,7 +26,7 @@ class ObjectJoiner:
     def __init__(self) -> None:
         self.found = False
         self._held: Numbered = []
-        self._depth = 0
+        self._size = self._depth = 0
 
     @property
     def waits(self) -> bool:
@@ -37,16 +37,19 @@ class ObjectJoiner:
         """Take the next line, and give those that are complete."""
         text = line.strip()
         if text == b"{":  # an element, or the whole: what holds it is no record itself
-            before, self._held, self._depth = self._held, [(number, line)], 1
+            before, self._held = self._held, [(number, line)]
+            self._size, self._depth = len(line), 1
             return before
         if not self._held:
             return self._listed(number, text) if text.startswith(b"[{") else [(number, line)]
         self._held.append((number, line))
+        self._size += len(line)
         self._depth += text.endswith(_OPENS) - text.startswith(_CLOSES)
         if self._depth == 0:
             return self._closed()
         goes_on = text.startswith(_GOES_ON if len(self._held) > 2 else b'"')
-        return [] if goes_on and len(self._held) < MAX_LINES else self.rest()
+        bounded = len(self._held) < MAX_LINES and self._size < json_record.MAX_OBJECT_CHARACTERS
+        return [] if goes_on and bounded else self.rest()
 
     def rest(self) -> Numbered:
         """Nothing completes what is held: it is given as it came."""

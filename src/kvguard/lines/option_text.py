@@ -54,6 +54,9 @@ OPTIONS = frozenset(
         "mamba_cache_dtype",
         "mamba_ssm_cache_dtype",
         "num_speculative_tokens",
+        "enable_lora",
+        "max_loras",
+        "max_lora_rank",
         "enforce_eager",
         "disable_log_stats",
         "load_format",
@@ -78,6 +81,11 @@ _PATH = rf"\b[A-Z]\w{{0,20}}Path\(({_QUOTED})\)"
 _VALUE = rf"{_QUOTED}|{_LIST}|[^\s,()\[\]{{}}'\"]{{1,1000}}+(?=[,)\s}}\]])"
 """A quoted text, a flat list, or a word that something follows: a cut line's last word may be half of one. A word has
 a bound because a line of `a=a=a=…` would be read anew from each."""
+_DRAFTED = (
+    r"\bspeculative_config['\"]?[:=] ?+(?:SpeculativeConfig\(|['\"]?+\{)[^(){}]*?"
+    r"\bnum_spec(?:ulative)?_tokens['\"]?[:=] ?+(?P<tokens>\d{1,4})\b"
+)
+"""A drafter's tokens, inside the drafter's own configuration: the one figure of it that bears on capacity."""
 _STEPS = rf"{_QUOTED}|{_UNENDED}|(?P<opens>[(\[{{])|(?P<closes>[)\]}}])"
 """A text to step over, a bracket to count."""
 _PAIR = rf"(?<![\w.'\"])(?P<key>[a-z_][a-z_0-9]*+)=(?P<value>{_VALUE})|{_STEPS}"
@@ -103,6 +111,8 @@ def _outermost(form: str, text: str, level: int) -> dict[str, object]:
     if "Path(" in text:
         text = compiled(_PATH).sub(r"\1", text)
     found: dict[str, object] = {}
+    if "speculative_config" in text and (drafted := compiled(_DRAFTED).search(text)) is not None:
+        found["num_speculative_tokens"] = int(drafted["tokens"])
     depth = 0
     for token in compiled(form).finditer(text):
         depth += (token["opens"] is not None) - (token["closes"] is not None)

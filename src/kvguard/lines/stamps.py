@@ -9,7 +9,10 @@ _FULL = (
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
 """Days before each month of a leap year, so that February 29 has a place."""
-YEAR = 366 * 86400.0
+DAY = 86400.0
+YEAR = 366 * DAY
+_LEAP_DAY = 59 * DAY
+"""When February 29 begins."""
 
 
 def seconds(text: str) -> float | None:
@@ -28,6 +31,11 @@ def seconds(text: str) -> float | None:
 
 
 def elapsed(start: float, end: float) -> float:
-    """Seconds from one stamp to a later one; across New Year the year's end is not lost."""
+    """Seconds from one stamp to a later one; across New Year the year's end is not lost.
+
+    Across the end of February there is no day between, as in most years: no start takes a day.
+    """
     difference = end - start
+    if start < _LEAP_DAY and end >= _LEAP_DAY + DAY:
+        difference -= DAY
     return difference + YEAR if difference < -YEAR / 2 else difference

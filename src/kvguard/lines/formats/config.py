@@ -76,6 +76,15 @@ ROWS: tuple[LineFormat, ...] = (
         value=True,
     ),
     _option(
+        "option-eager-mode",
+        "Cudagraph is disabled under eager mode",
+        r"Cudagraph is disabled under eager mode",
+        "enforce_eager",
+        ("0.10.1-0.33.0",),
+        "config/vllm.py, config/__init__.py: said of this option alone",
+        value=True,
+    ),
+    _option(
         "option-eager-fallback",
         "CUDA graph is not supported ",
         r"CUDA graph is not supported (?:on|for) [\w -]++, fallback to the eager mode\.",

@@ -111,6 +111,20 @@ ENGINES: tuple[LineFormat, ...] = (
 
 SERVERS: tuple[LineFormat, ...] = (
     _gives_up(
+        "process-server-terminating",
+        ", terminating server process",
+        r"(?:Async|MQ)LLMEngine (?:is already dead|has failed), terminating server process",
+        ("0.5.4-0.10.2",),
+        "entrypoints/launcher.py (V0), at a request",
+    ),
+    _gives_up(
+        "process-engine-process-died",
+        "Engine process (pid ",
+        rf"(?:RuntimeError\(['\"])?Engine process \(pid {COUNT}\) died\.(?:['\"]\))?",
+        ("0.6.2-0.10.2",),
+        "engine/multiprocessing/client.py (V0)",
+    ),
+    _gives_up(
         "process-triton-engine-failed",
         "[vllm] Failed to start engine: ",
         r"(?:\"\[vllm\]|\[vllm\]) Failed to start engine: .++",
