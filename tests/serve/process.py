@@ -61,9 +61,9 @@ def command(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[Served]:
-    """A sidecar with those flags, killed at the end if it still runs."""
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=ENVIRON)
+def served(*arguments: str, through: tuple[str, ...] = ()) -> Iterator[Served]:
+    """A sidecar with those flags, killed at the end if it still runs; `through` is what starts it."""
+    process = subprocess.Popen([*through, *command(*arguments)], stderr=subprocess.PIPE, text=True, env=ENVIRON)
     running = Served(process, 0)
     try:
         running.port = running.log_line()["port"]

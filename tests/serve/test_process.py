@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import FIXTURES
 from tests.live_prometheus import Prometheus, Target, free_port, scraping
-from tests.serve.driven import LOADING, READY
+from tests.serve.driven import LOADING, READY, RUNS
 from tests.serve.process import ENVIRON, Served, command, served
 
 
@@ -203,6 +203,20 @@ def test_a_crowd_that_says_nothing_keeps_no_probe_out(log: str) -> None:
 
         assert running.get("/readyz").status == 200
         assert resident_mib(running.process.pid) < 96
+
+
+def test_where_few_files_may_be_open_a_crowd_leaves_some_for_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "vllm.log"
+    log.write_bytes(READY)
+    limited = ("bash", "-c", 'ulimit -n 100; exec "$@"', "limited")
+    with served("--log", str(log), through=limited) as running, contextlib.ExitStack() as crowd:
+        for _ in range(300):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", running.port)))
+        assert running.get("/metrics").status == 200
+        log.rename(tmp_path / "vllm.log.1")
+        log.write_bytes((RUNS / "vllm-0.32.0-cpu-toolong/server.log").read_bytes())
+
+        assert running.log_line(phase="failed")["verdict"] == "fail"
 
 
 def resident_mib(pid: int) -> float:

@@ -179,7 +179,7 @@ def test_a_request_may_come_letter_by_letter_and_another_behind_its_answer() -> 
 
 
 def test_a_crowd_loses_its_oldest_and_the_probe_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(protocol.DeadlineProtocol, "most", 8)
 
     async def talk(clients: Clients) -> None:
         crowd = [await clients.connect() for _ in range(8)]

@@ -23,7 +23,7 @@ REQUEST_S = 5.0
 ANSWER_S = 10.0
 """For the client to take the answer: a page is some 50 KiB."""
 MAX_CONNECTIONS = 256
-"""A kubelet, a Prometheus and some people need ten; file descriptors of a bare shell are 1,024."""
+"""A kubelet, a Prometheus and some people need ten."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
 _BEFORE_IT = 2
@@ -34,6 +34,9 @@ _CLOSE = (b"connection", b"close")
 class DeadlineProtocol(H11Protocol):
     """One connection with a deadline for whatever it is at."""
 
+    most = MAX_CONNECTIONS
+    """Connections that are held at once."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.waits_since = self.loop.time()
@@ -42,7 +45,7 @@ class DeadlineProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room, and wait for a request."""
-        if len(self.connections) >= MAX_CONNECTIONS:
+        if len(self.connections) >= self.most:
             oldest = min(self.connections, key=_age)
             oldest.transport.abort()
             self.connections.discard(oldest)
@@ -105,6 +108,11 @@ class DeadlineProtocol(H11Protocol):
     def _expire(self) -> None:
         # not close(): it would wait for a client that does not read what is still to be sent
         self.transport.abort()
+
+
+def holding(most: int) -> type[DeadlineProtocol]:
+    """The protocol for a server that holds that many connections at once."""
+    return type("HoldingProtocol", (DeadlineProtocol,), {"most": most})
 
 
 def _age(connection: Any) -> tuple[bool, float]:

@@ -13,20 +13,25 @@ import uvicorn
 
 from kvguard.serve.listening import BACKLOG
 from kvguard.serve.probes import Probes
-from kvguard.serve.protocol import MAX_CONNECTIONS, MAX_HEAD_BYTES, DeadlineProtocol
+from kvguard.serve.protocol import MAX_CONNECTIONS, MAX_HEAD_BYTES, holding
 from kvguard.serve.reader import Reader
 from kvguard.serve.sealed import Asgi, sealed
 from kvguard.serve.sidecar import Sidecar
 from kvguard.serve.snapshot import Watched
 from kvguard.serve.state_changes import Write
+from kvguard.sources.open_files import may_open
 
 GRACE_S = 1
 """For answers under way when the end is asked for."""
 GARBAGE = (700, 2, 2)
 """How soon the collector looks. A short command asks for it seldom; here each connection leaves a cycle, and in it what
 its client had sent."""
-ACCEPTED_AT_ONCE = MAX_CONNECTIONS // 2
-"""Before any of them is read. Were they more than are held, a probe among them would be let go unread."""
+ACCEPTED_SHARE = 2
+"""Half as many connections as are held are accepted at once, before any of them is read. Were they more than are held,
+a probe among them would be let go unread."""
+OPEN_BESIDES = 64
+"""Files: the log and its neighbours, what is imported late, what is written, and the server's own."""
+FEWEST_CONNECTIONS = 4
 
 Build = Callable[[Watched], Asgi]
 
@@ -82,7 +87,7 @@ def serve(sidecar: Sidecar, listening: socket.socket, build: Build, write: Write
 
 async def _serve(reader: Reader, listening: socket.socket, build: Build, write: Write) -> None:
     probes = Probes(reader)
-    server = RestfulServer(_config(sealed(probes)))
+    server = RestfulServer(_config(sealed(probes), _connections()))
     host, port = listening.getsockname()[:2]
     write({"event": "listening", "address": host, "port": port})
     reader.start()
@@ -109,10 +114,18 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
         raise failure[0]
 
 
-def _config(app: Asgi) -> uvicorn.Config:
+def _connections() -> int:
+    """How many are held at once: where few files may be open, fewer, so that strangers leave some for the log.
+
+    For a moment there are twice as many: those that have made room are closed behind the next two crowds.
+    """
+    return max(FEWEST_CONNECTIONS, (may_open(OPEN_BESIDES + 2 * MAX_CONNECTIONS) - OPEN_BESIDES) // 2)
+
+
+def _config(app: Asgi, connections: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=DeadlineProtocol,
+        http=holding(connections),
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -121,7 +134,7 @@ def _config(app: Asgi) -> uvicorn.Config:
         server_header=False,
         date_header=False,  # it would have to be kept current; `sealed` writes it as it answers
         proxy_headers=False,
-        backlog=ACCEPTED_AT_ONCE,
+        backlog=connections // ACCEPTED_SHARE,
         timeout_graceful_shutdown=GRACE_S,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
     )

@@ -2,12 +2,12 @@
 
 import errno
 import os
-import resource
 from pathlib import Path
 
 from kvguard.errors import SourceError
 from kvguard.sources.blocks import STDIN, describe_os_error
 from kvguard.sources.file import FileSource
+from kvguard.sources.open_files import may_open
 from kvguard.sources.pipe import PipeSource
 from kvguard.sources.source import Source
 
@@ -43,18 +43,11 @@ def followed(name: str, for_ever: bool = False) -> Source:
 
 
 def hold_open(logs: int) -> None:
-    """Let this process follow that many logs at once: the soft limit of open files is raised as far as need be.
+    """Let this process follow that many logs at once.
 
     Raises:
-        SourceError: the hard limit does not let it.
+        SourceError: it may not have so many files open.
     """
     needed = OPEN_BESIDES + OPEN_A_LOG * logs
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if not _suffices(hard, needed):
-        raise SourceError(f"{logs} logs to follow need {needed} open files, {hard} are allowed: raise ulimit -Hn")
-    if not _suffices(soft, needed):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def _suffices(limit: int, needed: int) -> bool:
-    return limit == resource.RLIM_INFINITY or limit >= needed
+    if (allowed := may_open(needed)) < needed:
+        raise SourceError(f"{logs} logs to follow need {needed} open files, {allowed} are allowed: raise ulimit -Hn")
