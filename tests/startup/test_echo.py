@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kvguard import Guard
+from kvguard.slo.verdict import Outcome
 from kvguard.startup.report import Phase
 from tests.startup.lines import BOOT, READY, SIZED, log, read
 
-SHAPES = Path(__file__).parents[2] / "fixtures" / "logs" / "shapes"
+LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
+SHAPES = LOGS / "shapes"
 WHOLE = log(BOOT, SIZED, READY)
 
 
@@ -45,3 +48,24 @@ def test_a_log_with_each_line_twice_tells_what_it_tells_once(name: str, missing:
     assert len(once.missing) == len(twice.missing) == missing
     assert twice.capacity == once.capacity
     assert twice.phase is once.phase
+
+
+NEWEST_FIRST = [
+    "public/v064-no-backticks.log",
+    "public/tpu-crash-in-sampling.log",
+    "runs/vllm-0.32.0-cpu-base/server.log",
+]
+
+
+@pytest.mark.parametrize("log", NEWEST_FIRST)
+def test_a_log_that_is_newest_first_tells_nothing_but_that(log: str) -> None:
+    lines = (LOGS / log).read_text(encoding="utf-8").splitlines()
+    guard = Guard()
+    guard.feed("\n".join(reversed(lines)).encode())
+    guard.end()
+
+    assert guard.verdict.outcome is Outcome.UNKNOWN
+    assert guard.report.start is not None
+    assert guard.report.start.phase is Phase.NONE
+    assert [warning.code for warning in guard.report.start.warnings] == ["log-without-start"]
+    assert "turn it over" in guard.report.start.warnings[0].message

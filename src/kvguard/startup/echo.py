@@ -1,16 +1,19 @@
-"""Lines that stand twice in a log: a logger writes no line again in the same second of its past.
+"""Lines that stand twice in a log, or newest first: a logger writes no line again in the same second of its past.
 
 A guide repeats the telling lines below the whole log, a log is put together from overlapping pieces. What is only
 repeated is no start.
 """
 
-from kvguard.events import ArgumentsGiven, Event, ServerAnnounced
+from kvguard.events import ArgumentsGiven, Event, Origin, ServerAnnounced
+from kvguard.lines.stamps import elapsed
 from kvguard.slotted import dataclass
 from kvguard.startup.report import StartSummary
 from kvguard.startup.state import StartState
 
 MAX_TOLD = 512
 """Lines of a start that are known again."""
+STEPS_BACK = 3
+"""By which a log shows that its newest line stands first; an excerpt may show its beginning last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,29 @@ class Echo:
     def is_heard_in(self, event: Event) -> bool:
         """Whether the event is another repetition."""
         return mark_of(event) in self.old.told
+
+
+@dataclass(slots=True)
+class Order:
+    """Which way a log's stamps run: viewers of log stores and `journalctl -r` give the newest line first."""
+
+    latest: float | None = None
+    back: int = 0
+    forth: int = 0
+
+    def follow(self, origin: Origin) -> None:
+        """Take the next line that told something."""
+        if origin.stamp is None:
+            return
+        step = 0.0 if self.latest is None else elapsed(self.latest, origin.stamp)
+        self.back += step < 0
+        self.forth += step > 0
+        self.latest = origin.stamp
+
+    @property
+    def newest_first(self) -> bool:
+        """Whether they run backwards and nowhere forwards: what stands behind was before."""
+        return self.back >= STEPS_BACK and not self.forth
 
 
 def mark_of(event: Event) -> int | None:

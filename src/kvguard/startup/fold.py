@@ -15,7 +15,7 @@ from kvguard.startup.boundaries import Course
 from kvguard.startup.cautions import unproven
 from kvguard.startup.deployment import of_containers
 from kvguard.startup.doubt import Doubt
-from kvguard.startup.echo import Echo, is_repeated, mark_of, remember
+from kvguard.startup.echo import Echo, Order, is_repeated, mark_of, remember
 from kvguard.startup.expected import is_complete
 from kvguard.startup.ingest import INGEST, phase_proven
 from kvguard.startup.report import (
@@ -30,7 +30,7 @@ from kvguard.startup.report import (
     StartSummary,
     Unrecognized,
 )
-from kvguard.startup.snapshot import freeze, summarize
+from kvguard.startup.snapshot import freeze, newest_first, summarize
 from kvguard.startup.state import Sighting, StartState
 
 MAX_NEXT_RUN = 64
@@ -55,6 +55,7 @@ class StartupFold:
         self._may_begin = False
         self._echo: Echo | None = None
         self._beside = Beside()
+        self._order = Order()
         self._began_at_end = False
         self._server_shown = False
         self._first_heard: Origin | None = None
@@ -110,6 +111,7 @@ class StartupFold:
 
     def apply(self, event: Event, now: float | None = None) -> None:
         """Take the next event; `now` is when it came, by the caller's clock."""
+        self._order.follow(event.origin)
         self._withdraw_if_refuted(event)
         if isinstance(event, events.ProcessSpoke):
             self._hear(event)
@@ -349,6 +351,9 @@ class StartupFold:
             state, starts, before = self._echo.old, self._echo.starts, self._echo.history
         if state is None or not (state.of_vllm or state.failure):
             return CapacityReport(sources=(self.source,), counts=counts)
+        if self._order.newest_first:
+            start = newest_first(state, self.source)
+            return CapacityReport(sources=(self.source,), starts=1, start=start, counts=counts)
         own = {other.index for other in self._beside.alive}
         before = tuple(summary for summary in before if summary.index not in own)
         return self._summed_up(state, before, starts - len(own), counts)

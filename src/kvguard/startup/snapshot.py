@@ -23,6 +23,7 @@ from kvguard.startup.report import (
     Runtime,
     Start,
     StartSummary,
+    StartWarning,
     Timings,
     TokenFigure,
     has_told,
@@ -86,6 +87,16 @@ def _course(state: StartState, source: str) -> dict[str, Any]:
         "began_clock": state.began_clock,
         "latest_clock": state.latest_clock,
     }
+
+
+def newest_first(state: StartState, source: str) -> Start:
+    """The start of a log that must be turned over before it tells anything: what stands last in it was first."""
+    text = "the log's newest line stands first: turn it over (tac LOG; in a viewer, oldest first)"
+    place = Place(source, state.first_line)
+    warning = StartWarning("log-without-start", text, place)
+    return Start(
+        index=1, phase=Phase.NONE, warnings=(warning,), missing=("the lines in their order",), first_place=place
+    )
 
 
 def summarize(state: StartState, source: str) -> StartSummary:
