@@ -42,6 +42,10 @@ def _samples() -> Iterator[bytes]:
         for file in sorted((FIXTURES / "logs" / folder).glob("*.log")):
             lines = [line for line in file.read_bytes().split(b"\n") if line and not line.startswith(b"# ")]
             yield from (line[:2000] + b"\n" for line in lines)
+    size = "INFO 11-29 16:54:34 [core.py:1] GPU KV cache size: 40,960 tokens"
+    yield json.dumps({"events": [{"message": size, "labels": {"on": ["a"]}}, {"message": size}]}, indent=2).encode()
+    yield json.dumps([{"line": size}, {"tokens": 1}, {"line": size}]).encode()
+    yield ("|/-\\" * 20).replace("", "\r").encode()
 
 
 def _logs() -> Iterator[bytes]:

@@ -19,6 +19,9 @@ MAX_FRAMES = 64
 """What a spinner may draw over itself in a row: of more than that, only the first can be a message's rest."""
 _FRAMES = re.compile(rb"(?:\r[^\r]{0,5}(?![^\r])){1,4096}")
 """Texts between carriage returns that are shorter than any message."""
+_LAST_FIGURE = re.compile(rb"(?<![\d.,])[\d.,]*\d[.,]?\Z")
+_STATUS = re.compile(rb"(?i)\bcode\W{1,8}\d{1,3}\Z")
+"""What a runtime says of a process that has ended, in three digits at most."""
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -26,7 +29,8 @@ class LineFramer:
     """Cut a byte stream into lines, numbered from 1, in bounded memory.
 
     Rules: the same lines for any chunking; a line over `MAX_LINE_BYTES` is given by its beginning and counted; an empty
-    one is counted and not given; frames that a spinner draws over each other are given by the first.
+    one is counted and not given; frames that a spinner draws over each other are given by the first; where others end,
+    the last one that does not is torn, and a figure at its end may be half of one: it is left out.
     """
 
     skim: Callable[[bytes, int, int], tuple[int, int]] | None = None
@@ -109,7 +113,10 @@ class LineFramer:
             yield from self.feed(short)
         self.ahead = b""
         if self._rest or self._dropping:
+            is_torn = self.lines > 0
             number, line = self._complete()
+            if is_torn and _STATUS.search(line) is None:
+                line = _LAST_FIGURE.sub(b"", line)
             if line:
                 yield from self._objects.take(number, line)
         yield from self._objects.rest()

@@ -72,7 +72,7 @@ def listed(text: str) -> list[str]:
             if isinstance(parsed, dict) and _record(parsed) is not None:
                 found.append(text[place:end])
             following = text.find("{", end)
-            place = following if text[end:following].strip() == "," else len(text)
+            place = following if following > 0 and text[end:following].strip() == "," else len(text)
     except (ValueError, RecursionError):
         pass  # the rest was cut
     return found
