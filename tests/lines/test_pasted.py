@@ -1,5 +1,9 @@
 """What people and pages do to lines: broken, emboldened, quoted in prose, relayed, set in; and what stays unread."""
 
+import pytest
+
+from kvguard.events import Role
+from kvguard.lines.parser import StartupLogParser
 from tests.startup.lines import BOOT, READY, SIZED, log, read
 
 ENGINE = "(APIServer pid=5693) (EngineCore_DP0 pid=7960) "
@@ -127,3 +131,17 @@ def test_what_stands_behind_a_quoted_block_is_no_rest_of_its_last_line():
     quoted = "INFO 01-02 03:04:05 [kv_cache_utils.py:864] GPU KV cache size:\n```\n12,345 tokens is what I hoped for\n"
 
     assert figures(quoted) == (None, None)
+
+
+@pytest.mark.parametrize("columns", [48, 60, 80])
+def test_a_prefix_that_is_cut_over_several_lines_names_its_speaker(columns: int) -> None:
+    line = (
+        "(ServeReplica:default:LLMDeployment:osprey-30b pid=100411) (EngineCoreActor(osprey-30b) pid=100512, ip=10.0.0.7) "
+        "(pid=100533, ip=10.0.0.7) (RayWorkerWrapper pid=100633, ip=10.0.0.8) INFO 07-09 08:02:21 [kv_cache_utils.py:716] "
+        "GPU KV cache size: 509,232 tokens"
+    )
+    wrapped = "\n".join(line[start : start + columns] for start in range(0, len(line), columns))
+    parser = StartupLogParser()
+    (told,) = [*parser.feed(f"{wrapped}\n".encode()), *parser.end()]
+
+    assert (told.format, told.origin.role, told.origin.pid) == ("kv-cache-size", Role.WORKER, 100633)
