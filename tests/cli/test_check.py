@@ -154,7 +154,7 @@ def test_several_logs_are_nodes_of_one_deployment(capsys: Capture) -> None:
             "kvguard check: unrecognized arguments: --min-concurency=2; did you mean --min-concurrency?",
         ),
         (["check", RAG, "--colour"], "kvguard check: unrecognized arguments: --colour (see kvguard check --help)"),
-        (["chekc", RAG], "kvguard: argument COMMAND: invalid choice: 'chekc'"),
+        (["chekc", RAG], "kvguard: no command 'chekc'; did you mean check? (see kvguard --help)"),
     ],
 )
 def test_a_mistake_in_the_call_is_one_line(words: list[str], message: str, capsys: Capture) -> None:

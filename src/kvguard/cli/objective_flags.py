@@ -111,8 +111,10 @@ def _severity_of(what: str, names: tuple[str, ...]) -> Callable[[str], tuple[str
     spelt = {name.replace("_", "-"): name for name in names}
 
     def read(text: str) -> tuple[str, Severity]:
-        given, _equals, severity = text.partition("=")
+        given, equals, severity = text.partition("=")
         name = spelt.get(given.replace("_", "-"))
+        if name is not None and not equals:
+            raise argparse.ArgumentTypeError(f"write what it does behind it, as {given}=note")
         if name is None:
             raise argparse.ArgumentTypeError(f"{given!r} is no {what}; there are: {', '.join(names)}")
         try:
