@@ -19,7 +19,7 @@ from kvguard.startup.report import (
     Unrecognized,
 )
 from kvguard.units import GIB
-from tests.slo.reports import LOG, judged, place, refused, report, slo, start, under_load, without_capacity
+from tests.slo.reports import ENGINE, LOG, judged, place, refused, report, slo, start, under_load, without_capacity
 
 CUT = StartWarning("context-auto-reduced", "max_model_len was reduced from 262,144 to 16,384", place(9))
 
@@ -325,10 +325,25 @@ def test_a_softened_miss_is_told_and_does_not_fail() -> None:
 def test_a_pass_without_any_objective_that_counts_says_whether_one_was_given() -> None:
     softened = Slo(objectives=tuple(_softened(o, "min_concurrency") for o in slo(min_concurrency=999).objectives))
     said = [evaluate(report(), asked).reasons[0].message for asked in (Slo(), softened)]
-    assert said == [
-        "the start has reported its capacity; no objective was given",
-        "the start has reported its capacity; no objective that was given can fail it",
-    ]
+    figure = "maximum concurrency at 16,384 tokens is 2.50 requests"
+    assert said == [f"{figure}; no objective was given", f"{figure}; no objective that was given can fail it"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "line"),
+    [
+        ({}, "maximum concurrency at 16,384 tokens is 2.50 requests", 14),
+        ({"max_concurrency": None}, "KV cache size is 40,960 tokens", 13),
+        ({"max_concurrency": None, "kv_cache_tokens": None, "gpu_blocks": 2_560}, "the cache has 2,560 blocks", None),
+    ],
+)
+def test_a_start_of_which_nothing_is_asked_says_the_figure_that_it_told(
+    changes: dict[str, object], said: str, line: int | None
+) -> None:
+    engine = replace(ENGINE, **changes)  # type: ignore[arg-type]
+    reason = evaluate(report(start(engines=(engine,))), Slo()).reasons[0]
+    assert (reason.code, reason.message) == ("capacity-reported", f"{said}; no objective was given")
+    assert (reason.place and reason.place.line) == line
 
 
 def test_a_softened_objective_that_is_not_known_leaves_the_verdict_alone() -> None:

@@ -24,7 +24,7 @@ from kvguard.slo.remedies import (
     unknown_reason,
 )
 from kvguard.slo.runtime import observe_runtime
-from kvguard.slo.startup_checks import observe_startup
+from kvguard.slo.startup_checks import observe_startup, said_of_capacity
 from kvguard.slo.verdict import CheckKind, CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
 from kvguard.slo.workload import observe_workload, said_of_workload, workload_warnings
 from kvguard.slotted import dataclass, replace
@@ -261,7 +261,7 @@ def _reasons(
     report, slo = context.report, context.slo
     start = report.start
     if outcome is Outcome.PASS:
-        yield _met(checks, context.pools)
+        yield _met(checks, context)
         return
     ended = ended_reason(report)
     if start is not None and start.phase is Phase.FAILED:
@@ -287,14 +287,22 @@ def _of_checks(checks: Iterable[CheckResult], outcome: Outcome) -> Iterable[Reas
     )
 
 
-def _met(checks: tuple[CheckResult, ...], pools: Pools | None) -> Reason:
+def _met(checks: tuple[CheckResult, ...], context: _Context) -> Reason:
     softened = len(checks)
     checks = tuple(check for check in checks if check.severity is Severity.FAIL)
     if not checks:
-        told = None if pools is None else said_of_workload(pools)
-        asked = "no objective that was given can fail it" if softened else "no objective was given"
-        return Reason("capacity-reported", told or f"the start has reported its capacity; {asked}")
+        return _held(context, "no objective that was given can fail it" if softened else "no objective was given")
     if len(checks) == 1:
         return Reason("objectives-met", checks[0].reason, checks[0].place)
     every = "both" if len(checks) == 2 else f"all {len(checks)}"
     return Reason("objectives-met", f"{every} objectives are met")
+
+
+def _held(context: _Context, asked: str) -> Reason:
+    """What a start holds of which nothing is asked, by the workload where one is declared."""
+    start, pools = context.report.start, context.pools
+    told = None if pools is None else said_of_workload(pools)
+    figure = None if start is None else said_of_capacity(start)
+    if told is not None or figure is None:
+        return Reason("capacity-reported", told or f"the start has reported its capacity; {asked}")
+    return Reason("capacity-reported", f"{figure[0]}; {asked}", figure[1])

@@ -7,13 +7,27 @@ from kvguard.slo.course import capacity_reported
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.observation import Observation, computed, printed, unknown
 from kvguard.slo.refusal import cache_there, share_of_one_request, share_with_rounding
-from kvguard.startup.report import Capacity, Failure, Phase, Start
+from kvguard.startup.report import Capacity, Failure, Phase, Place, Start
 from kvguard.units import Interval, format_bytes, format_count, format_quantity
 
 
 def observe_startup(key: str, start: Start, target: float | str) -> Observation:
     """The indicator of that key, in its objective's unit; `target` only words what is still missing."""
     return _OBSERVERS[key](start, target)
+
+
+def said_of_capacity(start: Start) -> tuple[str, Place | None] | None:
+    """The figure that says most of what a start can hold, in a sentence, with its place; `None` where none is told."""
+    for observe, unit in ((_concurrency, "requests"), (_tokens, "tokens")):
+        found = observe(start, None)
+        if found.value is not None:
+            return f"{found.subject} is {format_quantity(found.value, unit)}{_noted(found)}", found.place
+    blocks = start.capacity.weakest.gpu_blocks
+    return None if blocks is None else (f"the cache has {format_count(blocks)} blocks", start.lines.get("gpu_blocks"))
+
+
+def _noted(found: Observation) -> str:
+    return f" ({found.note})" if found.note else ""
 
 
 def _concurrency(start: Start, _target: object) -> Observation:
