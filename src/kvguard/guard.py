@@ -54,15 +54,9 @@ class Guard:
         self._report: CapacityReport | None = None
         self._verdict: Verdict | None = None
 
-    def feed(self, data: bytes, now: float | None = None, more: bool = False) -> None:
-        """Take the next bytes of the log.
-
-        Args:
-            data: the bytes, split anywhere.
-            now: when they came, in seconds of any steady clock.
-            more: more of them, or the end, follows at once: nobody asks for a verdict before.
-        """
-        self._take(self._parser.feed(data, more), now)
+    def feed(self, data: bytes, now: float | None = None) -> None:
+        """Take the next bytes of the log, split anywhere; `now` is when they came, in seconds of any steady clock."""
+        self._take(self._parser.feed(data), now)
 
     def scout(self) -> Scout | None:
         """Who can look ahead in the log for what need not be read; `None` before the server serves."""
@@ -101,6 +95,7 @@ class Guard:
             certain: the source knows that a new process writes it (a new container, a restarted child). Otherwise it
                 may be the same one, its log rotated or truncated.
         """
+        self._take(self._parser.passed_over(), now)
         self._parser.boundary()
         for container, fold in self._folds.items():
             fold.boundary(certain)
@@ -126,6 +121,7 @@ class Guard:
     def report(self) -> CapacityReport:
         """What the log says of its newest start; frozen."""
         if self._report is None:
+            self._take(self._parser.passed_over(), self._now)
             first, *others = self._told()
             told = of_containers([first.report(self._counts()), *(fold.report(LogCounts()) for fold in others)])
             self._report = replace(told, exit_status=self._exit_status)

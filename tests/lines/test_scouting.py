@@ -29,15 +29,15 @@ def stretches(scout: Scout, data: bytes, begin: int = 0) -> list[Stretch]:
 def looked_ahead(data: bytes, begin: int) -> tuple[Guard, int]:
     """A guard that was fed a log, with a scout sent at a place; and how many bytes it took unread."""
     guard = Guard()
-    guard.feed(data[:begin], more=True)
+    guard.feed(data[:begin])
     scout, here, unread = guard.scout(), begin, 0
     for stretch in stretches(scout, data, begin) if scout else ():
-        guard.feed(data[here : stretch.begin], more=True)
+        guard.feed(data[here : stretch.begin])
         here = stretch.begin
         if guard.pass_over(stretch, scout):
             unread += stretch.end - here
             here = stretch.end
-    guard.feed(data[here:], more=True)
+    guard.feed(data[here:])
     guard.end()
     return guard, unread
 
@@ -143,7 +143,7 @@ def test_stats_read_before_a_stretch_are_told_before_its_own() -> None:
     told.clear()
     scout = guard.scout()
     assert scout is not None
-    guard.feed(f"{stats(minute=2)}\n".encode(), more=True)
+    guard.feed(f"{stats(minute=2)}\n".encode())
     data = f"{ACCESS}\n{stats(minute=3)}\n".encode() * 20
     event = stretches(scout, data)[0].events[0]
 

@@ -50,7 +50,7 @@ def without_the_extra(monkeypatch: pytest.MonkeyPatch, data: bytes, chunk: int |
     with monkeypatch.context() as patched:
         patched.setattr(skimming, "count", bytes.count)
         patched.setattr(skimming, "find", bytes.find)
-        patched.setattr(skimming, "sums_fast", False)
+        patched.setattr(skimming, "COUNTS_BY_TABLE", False)
         return report(data, chunk)
 
 

@@ -146,9 +146,9 @@ def test_a_log_that_is_cut_while_it_is_read_ends_where_it_was_cut(
     path, kept = tmp_path / "log", len(PLAIN) + len(SERVED) // 3
     feed = Guard.feed
 
-    def cut(guard: Guard, data: bytes, more: bool = False) -> None:
+    def cut(guard: Guard, data: bytes) -> None:
         os.truncate(path, kept)
-        feed(guard, data, more=more)
+        feed(guard, data)
 
     monkeypatch.setattr(Guard, "feed", cut)
 
@@ -169,9 +169,17 @@ def test_only_a_file_that_is_plain_from_here_on_is_looked_at_ahead(before: bytes
         assert (ahead.is_plain_file(plain.fileno()), behind) == (False, True)
 
 
-def test_no_scout_is_left_behind(tmp_path: Path, taken: Taken) -> None:
+def test_no_scout_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, sent = os.fork, []
+
+    def noted() -> int:
+        sent.append(fork())
+        return sent[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
+
     fed(tmp_path / "log", PLAIN + SERVED)
 
-    assert taken.scouts == 1
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    (scout,) = sent
+    with pytest.raises(ProcessLookupError):
+        os.kill(scout, 0)

@@ -49,27 +49,23 @@ class StartupLogParser:
         self._widest = 0
         self._indentation: str | None = None
 
-    def feed(self, data: bytes, more: bool = False) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[Event]:
         """Take the next bytes, split anywhere, and give what the lines that they complete tell, in order.
 
-        Args:
-            data: the bytes.
-            more: more of them, or the end, follows at once: what stats lines have told may wait for that.
+        Stats lines that are passed over tell together: before the next line that is read, or when `passed_over` asks.
         """
         for number, raw in self.framer.feed(data):
-            yield from self._passed_over()
+            yield from self.passed_over()
             told: list[Event] = []
             for event in self._line(number, raw):
                 told.append(event)
                 yield event
             self._skimmer.learn(raw, told)
             self.framer.skim = self._skimmer.skim if self._may_skim() else None
-        if not more:
-            yield from self._passed_over()
 
     def end(self) -> Iterator[Event]:
         """No more bytes: the last line needs no newline."""
-        yield from self._passed_over()
+        yield from self.passed_over()
         for number, raw in self.framer.end():
             yield from self._line(number, raw)
         for reader in self._readers.values():
@@ -81,7 +77,9 @@ class StartupLogParser:
 
     def pass_over(self, stretch: Stretch, scout: Scout) -> Iterator[Event] | None:
         """Take what a scout has passed over as if it had come by `feed`; `None` where the lines must be read."""
-        if self.framer.in_line or self.scout() != scout:
+        if (
+            self.framer.in_line or self.scout() != scout
+        ):  # the very skimmer that it was a copy of, which may have learnt
             return None
         events = [*self._skimmer.told(), *stretch.events_behind(self.framer.lines)]
         self.framer.skip(stretch.end - stretch.begin, stretch.lines)
@@ -94,6 +92,10 @@ class StartupLogParser:
         self.framer.skim = None
         for reader in self._readers.values():
             reader.forget()
+
+    def passed_over(self) -> Iterator[Event]:
+        """What the lines that were passed over have told since this was asked last."""
+        return self._told_unread(self._skimmer.told())
 
     def pending(self) -> list[Event]:
         """What the last messages tell if nothing follows them: they are held back while their rest may come."""
@@ -118,9 +120,6 @@ class StartupLogParser:
             self._table.told_while_serving if tally.json else (MARK, CUT) if tally.framed else (MARK,)
         )
         return tally.records > 0 and tally.unmarked == tally.json
-
-    def _passed_over(self) -> Iterator[Event]:
-        return self._told_unread(self._skimmer.told())
 
     def _told_unread(self, events: list[StatsLogged]) -> Iterator[Event]:
         if events:

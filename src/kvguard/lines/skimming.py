@@ -26,7 +26,7 @@ try:
     count, find = stringzilla.count, stringzilla.find
 except ImportError:  # without the `fast` extra
     count, find = bytes.count, bytes.find
-sums_fast = count is not bytes.count and "icelake" in stringzilla.__capabilities__
+COUNTS_BY_TABLE = count is not bytes.count and "icelake" in stringzilla.__capabilities__
 """Whether the processor looks bytes up in a table faster than it finds one newline after the other."""
 
 MARK = b"]"
@@ -61,7 +61,7 @@ _Wording = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes]
 
 def lines_between(data: bytes, start: int, end: int) -> int:
     """How many lines end in this part of a block."""
-    if not sums_fast or end - start < _SUMMED:
+    if not COUNTS_BY_TABLE or end - start < _SUMMED:
         return count(data, b"\n", start, end)
     lines = 0
     for at in range(start, end, _SUMMED):

@@ -33,7 +33,7 @@ def feed_whole(guard: Guard, name: str) -> None:
     with opened(name) as descriptor:
         scouts = MAX_SCOUTS if is_plain_file(descriptor) and _processors() > 1 else 0
         for block in content(name, descriptor):
-            guard.feed(block, more=True)
+            guard.feed(block)
             if scouts and _ahead(descriptor) >= WORTH_BYTES and (scout := guard.scout()) is not None:
                 scouts -= 1
                 _feed_with(scout, guard, descriptor)
@@ -66,7 +66,7 @@ def _feed_with(scout: Scout, guard: Guard, descriptor: int) -> None:
 def _feed_to(there: int, guard: Guard, descriptor: int, here: int) -> int:
     """Feed what stands between two places; where that ends: earlier, if the file has been cut."""
     while here < there and (block := os.pread(descriptor, min(BLOCK_BYTES, there - here), here)):
-        guard.feed(block, more=True)
+        guard.feed(block)
         here += len(block)
         del block  # two blocks in memory at once, and the allocator gives one back to the kernel each time
     return here
@@ -97,7 +97,7 @@ def _sent(scout: Scout, descriptor: int, here: int) -> Iterator[Iterator[Stretch
 def _look(scout: Scout, descriptor: int, here: int, sending: int) -> NoReturn:
     """The copy's whole life. It ends without a word: nobody but the reader may clean up, write or speak."""
     try:
-        import pickle
+        import pickle  # only who sends a scout pays for it
 
         end = os.fstat(descriptor).st_size
         with open(sending, "wb") as told:
