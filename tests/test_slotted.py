@@ -66,3 +66,7 @@ def test_a_missing_or_unknown_field_is_refused() -> None:
 
 def test_a_class_of_the_core_is_one() -> None:
     assert [one.name for one in dataclasses.fields(ServerAnnounced)][:2] == ["format", "origin"]
+
+
+def test_a_printer_is_told_that_the_repr_is_made_by_the_dataclass() -> None:
+    assert Origin.__dataclass_params__.repr is True  # type: ignore[attr-defined]

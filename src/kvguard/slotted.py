@@ -27,6 +27,7 @@ else:
             content["__defaults__"] = {name: default for name, default in every.items() if default is not _MISSING}
             content["__made__"] = [name for name, default in every.items() if isinstance(default, _Made)]
             content["__dataclass_fields__"] = _ForTheStandardLibrary()
+            content["__dataclass_params__"] = _Parameters
             methods = _METHODS | (_FROZEN if frozen else {"__hash__": None})
             return type(cls)(cls.__name__, cls.__bases__, methods | content)
 
@@ -63,6 +64,12 @@ class _Field:
     def __init__(self, name: str, default: object) -> None:
         self.name = name
         self.default = default
+
+
+class _Parameters:
+    """What printers ask of a dataclass: whether its `__repr__` is the one that was made for it."""
+
+    repr = True
 
 
 class _ForTheStandardLibrary:
