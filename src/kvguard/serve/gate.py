@@ -26,6 +26,7 @@ class GateAnswer:
 
 CLOSED_BEFORE_READING = GateAnswer(False, "the log has not been looked at yet")
 WHILE_CATCHING_UP = "the log is still being read from its beginning"
+WHILE_SILENT = "this start was let through before: vLLM does not answer now, and is not gone"
 WHEN_ENDED = "the server has ended: its next start is judged anew"
 
 
@@ -42,13 +43,10 @@ def answer(verdict: Verdict, gate: Gate, kept: LetThrough | None = None, gone: b
     outcome = verdict.gate_outcome
     is_open, why = _by_mode(outcome, gate)
     if start is None:
-        if kept is None or not kept.stood_in:
-            return GateAnswer(is_open, why, kept)
-        if gone:
-            return GateAnswer(is_open, why)
-        if is_open or gate.recheck:
-            return GateAnswer(is_open, why, kept)
-        return GateAnswer(True, "this start was let through before: vLLM does not answer now, and is not gone", kept)
+        stood_in = kept is not None and kept.stood_in
+        if stood_in and not (gone or is_open or gate.recheck):
+            return GateAnswer(True, WHILE_SILENT, kept)
+        return GateAnswer(is_open, why, None if stood_in and gone else kept)
     if start.phase in ENDED:
         still_open = is_open and gate.mode is GateMode.OBSERVE
         return GateAnswer(still_open, why if still_open or not is_open else WHEN_ENDED, kept)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kvguard.serve.testimony import NOT_IN_THE_LOG
 from kvguard.slo.course import capacity_reported
 from kvguard.slotted import dataclass
 from kvguard.startup.report import Phase, Start
@@ -23,8 +24,7 @@ class LetThrough:
     """What tells a start from others."""
 
     index: int | None
-    """Its number in the log as this process reads it; `None` where an earlier process has let it through. 0: see
-    `stood_in`."""
+    """Its number in the log as this process reads it; `None` where an earlier process has let it through."""
     began: float | None
     """The stamp of its first line."""
     vllm_version: str | None
@@ -34,8 +34,8 @@ class LetThrough:
 
     @property
     def stood_in(self) -> bool:
-        """Whether its log told nothing of it and vLLM's own figures stood in: starts in a log are numbered from 1."""
-        return self.index == 0
+        """Whether its log told nothing of it, and vLLM's own figures stood in."""
+        return self.index == NOT_IN_THE_LOG
 
     @classmethod
     def of(cls, start: Start) -> "LetThrough":

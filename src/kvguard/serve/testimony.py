@@ -22,6 +22,8 @@ from kvguard.units import format_count
 
 DISAGREE = "log-and-metrics-disagree"
 STANDS_IN = "capacity-from-metrics"
+NOT_IN_THE_LOG = 0
+"""The number of a start that vLLM alone tells of; those of a log are numbered from 1."""
 _CONCURRENCY_ROUNDING = 0.005
 """The log prints two decimals, `/metrics` all of them."""
 
@@ -38,7 +40,7 @@ def amended(report: CapacityReport, answer: VllmAnswer, name: str) -> CapacityRe
     if answer.cache is None or (start is not None and start.phase in ENDED) or not _of_this_start(start, answer):
         return report
     if start is None or _tells_nothing(start.capacity.weakest):
-        standing_in = _standing_in(start or Start(index=0, phase=Phase.READY), answer, name)
+        standing_in = _standing_in(start or Start(index=NOT_IN_THE_LOG, phase=Phase.READY), answer, name)
         return report if standing_in is None else _with(report, standing_in, name)
     settled = _engines_settled(start, answer)
     differences = [StartWarning(DISAGREE, text) for text in _differences(settled, answer, name)]
