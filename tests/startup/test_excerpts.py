@@ -121,3 +121,31 @@ def test_statistics_show_that_a_server_is_ready_and_not_since_when() -> None:
 
     assert start.phase is Phase.READY
     assert start.timings.ready is None
+
+
+def test_refusals_that_one_process_cannot_both_have_said_are_of_two_attempts() -> None:
+    """A troubleshooting page goes from one to the next; the newest is told with its own figures, and with no others."""
+    oom = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB.\n\n# GPU blocks: 0\n"
+    none = (
+        "ValueError: No available memory for the cache blocks.\nTry increasing `gpu_memory_utilization` when initializing "
+        "the engine.\n\n"
+    )
+    short = (
+        "ValueError: The model's max seq len ({asked}) is larger than the maximum number of tokens that can be stored in KV "
+        "cache ({there}). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the "
+        "engine.\n\n"
+    )
+    first, second = short.format(asked=32768, there=4464), short.format(asked=2048, there=1936)
+
+    told = [read(text) for text in (oom + none, none + first, first + second, none + none)]
+
+    assert [
+        (report.starts, report.start and report.start.failure and report.start.failure.kind) for report in told
+    ] == [
+        (2, FailureKind.NO_KV_MEMORY),
+        (2, FailureKind.KV_CACHE_TOO_SMALL),
+        (2, FailureKind.KV_CACHE_TOO_SMALL),
+        (1, FailureKind.NO_KV_MEMORY),
+    ]
+    assert told[2].start is not None
+    assert told[2].start.max_model_len == 2048

@@ -8,7 +8,7 @@ from kvguard.lines.long_records import SEVERE
 from kvguard.lines.stamps import YEAR, elapsed
 from kvguard.startup.failures import is_failure
 from kvguard.startup.ingest import engine_index
-from kvguard.startup.report import ENDED, SETTLED, Phase
+from kvguard.startup.report import ENDED, SETTLED, FailureKind, Phase
 from kvguard.startup.state import LONGEST_START, StartState
 
 AMENDING = (events.StatsLogged, events.Preempted, events.DataParallelResized, events.PoolResized, events.Slept)
@@ -45,6 +45,8 @@ TROUBLE = (
     events.LineUnrecognized,
 )
 """What no start goes on by."""
+EXCLUSIVE = {FailureKind.NO_KV_MEMORY, FailureKind.KV_CACHE_TOO_SMALL, FailureKind.OOM}
+"""Kinds of failure of which a process has one."""
 _NO_BEGINNING = (events.ShutdownBegan, events.LineUnrecognized)
 _ONCE_PER_ENGINE = ("blocks-device-and-cpu", "kv-cache-size-and-concurrency")
 """Formats that an engine prints once in every release that has them; the token line alone is not among them."""
@@ -169,6 +171,8 @@ def _configures_another(state: StartState, event: events.EngineConfigured) -> bo
 
 def _tells_another(state: StartState, event: Event) -> bool:
     """Stripped logs, where no process names itself: the first fact after the end, or another value of a once-row."""
+    if _refuses_again(state, event):
+        return True
     if state.phase in ENDED:
         if state.titled and event.origin.trust is Trust.RAW:
             return False
@@ -185,6 +189,16 @@ def _tells_another(state: StartState, event: Event) -> bool:
     if isinstance(event, events.KvCacheSize) and engine.tokens:
         return event.kv_cache_tokens != engine.tokens[-1].value
     return False
+
+
+def _refuses_again(state: StartState, event: Event) -> bool:
+    """Whether one process cannot have said both this and what the start has failed of: each ends it."""
+    known = state.failure
+    if known is None or known.soft or not isinstance(event, events.FailureReported) or event.origin.pid is not None:
+        return False
+    both = {known.kind, FailureKind(event.kind)}
+    asked = {known.requested_tokens, event.requested_tokens} - {None}
+    return is_failure(event) and both <= EXCLUSIVE and (len(both) > 1 or len(asked) > 1)
 
 
 def _is_of_another_length(state: StartState, event: Event) -> bool:
