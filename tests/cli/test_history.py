@@ -63,7 +63,8 @@ def test_another_file_is_told_in_one_line(capsys: Capture) -> None:
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
     assert main(["history", str(tmp_path / "none.jsonl")]) == 2
-    assert capsys.readouterr().err == f"kvguard: {tmp_path}/none.jsonl: no such file or directory\n"
+    told = "no such file or directory: name the file that kvguard check --record wrote"
+    assert capsys.readouterr().err == f"kvguard: {tmp_path}/none.jsonl: {told}\n"
 
 
 def test_the_chart_looks_as_expected(golden: Golden) -> None:

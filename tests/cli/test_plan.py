@@ -172,6 +172,19 @@ def test_a_folder_without_an_index_tells_them_by_its_headers(tmp_path: Path, cap
     assert weights["low"] <= 2 * GIB <= weights["high"]
 
 
+def test_a_broken_index_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    folder = model_folder(tmp_path)
+    (folder / "model.safetensors.index.json").write_text("{")
+
+    assert "model.safetensors.index.json:1: not JSON" in refusal_of(capsys, folder, "--gpu-memory", "8GiB")
+
+
+def test_a_log_for_a_config_is_told_where_it_goes(capsys: Capture) -> None:
+    told = refusal_of(capsys, str(STORY / "rag-24gb.log"), "--gpu-memory", "8GiB")
+
+    assert told.endswith("not a model's config.json, which is JSON; a log goes behind --from-log")
+
+
 def test_a_broken_checkpoint_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     folder = model_folder(tmp_path)
     (folder / "model.safetensors").write_bytes(b"\xff" * 64)

@@ -71,3 +71,15 @@ def test_a_missing_slo_file_is_a_usage_error(capsys: pytest.CaptureFixture[str])
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slo", "schema"]) == MET
     assert json.loads(capsys.readouterr().out)["title"] == "kvguard SLO file"
+
+
+def test_a_file_that_cannot_be_read_hides_no_other_s_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("objectives: {min_concurency: 2}\n")
+
+    assert main(["slo", "check", str(tmp_path / "none.yaml"), str(wrong)]) == USAGE
+    captured = capsys.readouterr()
+    assert captured.err == f"kvguard: {tmp_path}/none.yaml: no such file or directory\n"
+    assert captured.out == f"{wrong}:1: objectives.min_concurency: no such key; did you mean min_concurrency?\n"

@@ -10,10 +10,11 @@ import pytest
 
 from kvguard.render.html import Live, render_html, render_html_report
 from kvguard.render.html.document import content_security_policy
+from kvguard.render.html.evidence import _value
 from kvguard.render.html.markup import Markup, element, fragment, prose
 from kvguard.slo.verdict import Reason
 from kvguard.slotted import replace
-from kvguard.startup.report import Phase
+from kvguard.startup.report import MEMORY_BYTES, MEMORY_SHARES, Memory, Phase
 from tests.render.pages import PAGES
 from tests.render.verdicts import VERDICTS
 
@@ -246,3 +247,13 @@ def test_a_gate_that_is_closed_after_a_pass_gives_the_page_its_colour(phase: Pha
     assert icon in page
     assert "<title>Closed · " in page
     assert 'class="hero pass"' in render_html(verdict, replace(live, gate_open=True))
+
+
+def test_a_share_of_the_memory_is_no_size() -> None:
+    start = VERDICTS["passed"].report.start
+    assert start is not None
+    names = (*MEMORY_SHARES, *MEMORY_BYTES)
+    memory = Memory(**dict.fromkeys(MEMORY_SHARES, 0.94), **dict.fromkeys(MEMORY_BYTES, 2**30))
+    told = {name: _value(replace(start, memory=memory), f"memory.{name}") for name in names}
+
+    assert told == {name: "94 %" if name in MEMORY_SHARES else "1.00 GiB" for name in names}

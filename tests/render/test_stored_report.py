@@ -9,6 +9,7 @@ from kvguard.errors import ConfigError
 from kvguard.render.json_report import render_json, report_document, verdict_document
 from kvguard.render.stored_report import report_from
 from kvguard.startup.report import CapacityReport
+from tests.render.pages import judged, log
 from tests.render.verdicts import EMPTY, PASSED, REFUSED, VERDICTS, WEAK_ENGINE
 
 
@@ -17,6 +18,17 @@ def test_a_report_survives_being_written_and_read(name: str) -> None:
     report = VERDICTS[name].report
 
     assert report_from(json.loads(render_json(report_document(report))), "report.json") == report
+
+
+def test_the_lines_of_a_real_start_are_quoted_after_it_was_read_as_before() -> None:
+    report = judged(log("story/16k-fp8-cache.log")).report
+    read = report_from(json.loads(render_json(report_document(report))), "report.json")
+
+    assert report.start is not None
+    assert read.start is not None
+    told = {place for place in report.start.lines.values() if place in report.start.quotes}
+    assert len(told) > 3
+    assert {place: read.start.quotes[place] for place in told} == {place: report.start.quotes[place] for place in told}
 
 
 def test_a_judged_report_is_read_the_same() -> None:

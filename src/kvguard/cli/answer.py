@@ -10,7 +10,7 @@ from kvguard.cli.output import Destination, write_reports
 from kvguard.cli.standard_streams import say
 from kvguard.render.formats import RENDERERS
 from kvguard.render.log_text import shown
-from kvguard.render.start_facts import EMPTY_LOG, WAITED_OUT
+from kvguard.render.start_facts import EMPTY_LOG, WAITED_OUT, headline_of
 from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.slotted import replace
 from kvguard.units import format_seconds
@@ -42,8 +42,7 @@ def answer(
 
         append(record, verdict)
     if verdict.outcome is not Outcome.PASS and not any(one.form == "text" and one.path is None for one in places):
-        why = shown(verdict.reasons[0].message) if verdict.reasons else ""
-        say(f"kvguard: {verdict.outcome}: {why}")
+        say(f"kvguard: {verdict.outcome}: {shown(headline_of(verdict).message)}")
     return exit_status.UNKNOWN if timed_out_after is not None else STATUS_OF[verdict.outcome]
 
 

@@ -9,7 +9,7 @@ from kvguard.errors import ConfigError, SourceError
 from kvguard.kvcache.model_config import ModelConfig, parse_model_config
 from kvguard.kvcache.models import named_config, unknown_model
 from kvguard.slotted import dataclass
-from kvguard.sources.documents import read_text
+from kvguard.sources.documents import read_json, read_text
 
 _LONGEST_HEADER = 100 << 20
 
@@ -37,7 +37,10 @@ def read_model_input(argument: str) -> ModelInput:
         text = read_text(path / "config.json")
         return ModelInput(parse_model_config(text, str(path / "config.json")), path.name, _checkpoint_bytes(path))
     if path.exists():
-        return ModelInput(parse_model_config(read_text(path), argument), argument, None)
+        text = read_text(path)
+        if not text.lstrip().startswith("{"):
+            raise ConfigError(f"{argument}: not a model's config.json, which is JSON; a log goes behind --from-log")
+        return ModelInput(parse_model_config(text, argument), argument, None)
     named = named_config(argument)
     if named is None:
         raise ConfigError(unknown_model(argument))
@@ -48,7 +51,8 @@ def _checkpoint_bytes(folder: Path) -> int | None:
     """Bytes of all tensors: from the index, else from the safetensors headers."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
-        total = json.loads(read_text(index)).get("metadata", {}).get("total_size")
+        metadata = read_json(index).get("metadata")
+        total = metadata.get("total_size") if isinstance(metadata, dict) else None
         if isinstance(total, int | float) and total > 0:
             return int(total)
     files = sorted(folder.glob("*.safetensors"))

@@ -63,7 +63,8 @@ def read_records(path: Path) -> Records:
                 elif line.strip():
                     others.append(number)
     except OSError as error:
-        raise SourceError(f"{log_name(str(path))}: {(error.strerror or str(error)).lower()}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise SourceError(f"{log_name(str(path))}: {reason}: name the file that kvguard check --record wrote") from None
     if others and not found:
         raise ConfigError(f"{log_name(str(path))}: no record in it: name the file that kvguard check --record wrote")
     return Records(tuple(found), tuple(others))

@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from kvguard.cli import exit_status
-from kvguard.cli.standard_streams import LONGEST_SAID, put, take
+from kvguard.cli.standard_streams import LONGEST_SAID, put, say, take
+from kvguard.errors import SourceError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +38,17 @@ def _check(files: list[str]) -> int:
     status = exit_status.MET
     for file in files:
         name = log_name(file)
-        text = take() if file == "-" else read_text(Path(file), LARGEST_SLO)
+        try:
+            text = take() if file == "-" else read_text(Path(file), LARGEST_SLO)
+        except SourceError as error:
+            say(f"kvguard: {error}")
+            status = exit_status.USAGE
+            continue
         mistakes = mistakes_of(text, name) or missing_files(text, name)
         for mistake in mistakes:
             put(f"{shown(mistake, LONGEST_SAID)}\n")
         if mistakes:
-            status = exit_status.MISSED
+            status = max(status, exit_status.MISSED)
         else:
             asked = read_settings(text, name)
             said = None if "baseline" in asked.values else not_asked(slo_of(asked))

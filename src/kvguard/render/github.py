@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kvguard.render.layout import Terminal
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import file_of
+from kvguard.render.start_facts import file_of, headline_of
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Verdict
 from kvguard.startup.report import Place
@@ -43,7 +43,7 @@ def _of_warning(level: str, warning: JudgedWarning) -> str:
 
 def _met(verdict: Verdict) -> str:
     figures = [f"{check.objective} {show_observed(check)} ({show_target(check)})" for check in verdict.checks]
-    return ", ".join(figures) or "the start has reported its capacity"
+    return ", ".join(figures) or shown(headline_of(verdict).message)
 
 
 def _of_check(check: CheckResult) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kvguard.render.layout import Terminal
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import PHASE_WORDS, file_of, origin_line
+from kvguard.render.start_facts import PHASE_WORDS, file_of, headline_of, origin_line
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, Outcome, Verdict
 from kvguard.startup.report import Phase, Place
@@ -55,15 +55,15 @@ def _start_case(verdict: Verdict) -> Element:
     start = verdict.report.start
     failed = start is not None and start.phase is Phase.FAILED
     outcome = Outcome.FAIL if failed else (Outcome.PASS if explained else verdict.outcome)
-    reason = verdict.reasons[0] if verdict.reasons else None
+    reason = headline_of(verdict)
     phase = PHASE_WORDS[start.phase if start else Phase.NONE]
     return _case(
         "start",
         "start",
         RESULT_TAGS[outcome],
-        reason.message if reason else phase,
+        reason.message,
         phase,
-        reason.place if reason else None,
+        reason.place,
     )
 
 

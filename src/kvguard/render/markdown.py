@@ -10,7 +10,7 @@ from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import staircase
 from kvguard.render.memory_parts import memory_parts
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal
+from kvguard.render.start_facts import headline_of, identity, origin_line, place_of, refusal
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Lever, Outcome, Reason, Verdict
 from kvguard.startup.report import CapacityReport, Place, Start
@@ -53,7 +53,7 @@ def escape(text: str) -> str:
 def _heading(verdict: Verdict) -> str:
     """The outcome and why, then what no objective's own line says below."""
     told = {check.reason for check in verdict.checks}
-    first, *others = verdict.reasons or [Reason("", verdict.outcome)]
+    first, others = headline_of(verdict), verdict.reasons[1:]
     title = f"### {MARKS[verdict.outcome]} kvguard: {verdict.outcome}\n\n**{escape(first.message)}**"
     rest = [_reason(reason, verdict.report) for reason in others if reason.message not in told]
     advice = [f"→ {escape(first.remedy)}"] if first.remedy and first.message not in told else []
@@ -97,7 +97,7 @@ def _row(check: CheckResult, report: CapacityReport) -> str:
 
 def _advice(verdict: Verdict) -> list[str]:
     """What is to be said of each objective that is not met; the heading has said the first one's reason."""
-    headline = verdict.reasons[0].message if verdict.reasons else ""
+    headline = headline_of(verdict).message
     lines = []
     for check in verdict.checks:
         told = [escape(check.reason)] if check.reason != headline else []

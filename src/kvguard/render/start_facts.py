@@ -34,11 +34,16 @@ def said_live(reason: Reason) -> str:
     return _WHILE_FOLLOWED.get(reason.code, reason.message)
 
 
+def headline_of(verdict: Verdict) -> Reason:
+    """The first reason, which says most; the outcome alone of a verdict that was made without any."""
+    return verdict.reasons[0] if verdict.reasons else Reason("", verdict.outcome)
+
+
 def why_not(verdict: Verdict) -> Reason | None:
     """Of a start of which nothing was asked, why the log holds no server's capacity; `None` where it does."""
     start = verdict.report.start
     failed = start is not None and start.phase is Phase.FAILED
-    return verdict.reasons[0] if failed or verdict.outcome is Outcome.UNKNOWN else None
+    return headline_of(verdict) if failed or verdict.outcome is Outcome.UNKNOWN else None
 
 
 def warnings_of(report: CapacityReport) -> list[JudgedWarning]:

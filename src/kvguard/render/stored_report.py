@@ -75,12 +75,13 @@ def _start(document: Any, lines: Mapping[str, Any], name: str) -> Start:
         first_place=_place(_mapping(document, "first_line", name), name),
         last_place=_place(_mapping(document, "last_line", name), name),
         lines={fact: _required_place(place, name) for fact, place in lines.items()},
-        quotes=_quotes(lines),
+        quotes=_quotes(lines, name),
     )
 
 
-def _quotes(lines: Mapping[str, Any]) -> dict[int, str]:
-    return {place["line"]: place["text"] for place in lines.values() if isinstance(place.get("text"), str)}
+def _quotes(lines: Mapping[str, Any], name: str) -> dict[Place, str]:
+    told = [place for place in lines.values() if isinstance(place.get("text"), str)]
+    return {_required_place(place, name): place["text"] for place in told}
 
 
 def _capacity(document: Any, name: str) -> Capacity:

@@ -14,7 +14,7 @@ from kvguard.render.layout import INDENT, NO_BREAK, Cell, Terminal, Tone, column
 from kvguard.render.log_text import shown
 from kvguard.render.memory_bar import memory_bar, memory_line
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import identity, origin_line, place_of, refusal, warnings_of
+from kvguard.render.start_facts import headline_of, identity, origin_line, place_of, refusal, warnings_of
 from kvguard.render.text_levers import levers_section
 from kvguard.slo.objectives import Severity
 from kvguard.slo.verdict import CheckResult, JudgedWarning, Outcome, Reason, Verdict
@@ -157,7 +157,7 @@ def _pair(row: tuple[str, str], terminal: Terminal) -> list[str]:
 
 def _objectives(verdict: Verdict, terminal: Terminal) -> list[str]:
     """Each objective on a line; none where the headline has said the only one."""
-    headline = verdict.reasons[0].message if verdict.reasons else ""
+    headline = headline_of(verdict).message
     if not verdict.checks or [check.reason for check in verdict.checks] == [headline]:
         return []
     drawn = columns([_objective_row(check, verdict.report) for check in verdict.checks], terminal, INDENT)

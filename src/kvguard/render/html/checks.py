@@ -4,7 +4,7 @@ from kvguard.render.html.hero import outcome_mark
 from kvguard.render.html.markup import Markup, element, prose
 from kvguard.render.lever_words import enough_words
 from kvguard.render.quantities import show_observed, show_target
-from kvguard.render.start_facts import WAITED_OUT, place_of
+from kvguard.render.start_facts import WAITED_OUT, headline_of, place_of
 from kvguard.slo.objectives import Severity, Stage
 from kvguard.slo.verdict import CheckResult, Lever, Outcome, Verdict
 
@@ -32,7 +32,7 @@ def checks_section(verdict: Verdict, live: bool) -> Markup | None:
 
 def _row(check: CheckResult, verdict: Verdict, live: bool) -> Markup:
     note = _STAGE_NOTES[check.stage]
-    headline = verdict.reasons[0].message if verdict.reasons else ""
+    headline = headline_of(verdict).message
     waits = live and check.outcome is Outcome.UNKNOWN and any(one.code in WAITED_OUT for one in verdict.reasons)
     told = check.outcome is Outcome.PASS or check.reason == headline  # the headline stands at the top of the page
     said = [] if told else [check.reason, None if waits else check.remedy]

@@ -6,7 +6,7 @@ from itertools import groupby
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.quantities import show
 from kvguard.render.start_facts import log_name, place_of
-from kvguard.startup.report import CapacityReport, Place, Start
+from kvguard.startup.report import MEMORY_SHARES, CapacityReport, Place, Start
 
 _UNITS = (
     ("max_concurrency", "requests"),
@@ -96,7 +96,7 @@ def _value(start: Start, fact: str) -> str | None:
     value = next((found for holder in holders if (found := getattr(holder, fact, None)) is not None), None)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    unit = "bytes" if holders == (start.memory,) and fact != "utilization" else _unit(fact)
+    unit = "bytes" if holders == (start.memory,) and fact not in MEMORY_SHARES else _unit(fact)
     return show(value, unit) if isinstance(value, int | float | str) else None
 
 

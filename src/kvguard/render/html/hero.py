@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvguard.render.html.markup import Markup, element, fragment, prose
-from kvguard.render.start_facts import WAITED_OUT, place_of, refusal, said_live
+from kvguard.render.start_facts import WAITED_OUT, headline_of, place_of, refusal, said_live
 from kvguard.slo.verdict import Outcome, Reason, Verdict
 from kvguard.slotted import dataclass
 from kvguard.startup.report import ENDED, CapacityReport
@@ -57,7 +57,7 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
 
     What closes the gate after a pass, as a server's end, stands before the verdict.
     """
-    first, *others = verdict.reasons or (Reason("", _all_met(verdict)),)
+    first, others = headline_of(verdict), verdict.reasons[1:]
     already = {check.reason for check in verdict.checks}
     rest = [reason for reason in others if reason.message not in already]
     told = said_live(first) if live else first.message
@@ -126,12 +126,6 @@ def _gate(live: Live, why: str) -> Markup:
     problem = element("p", element("b", "SLO file: "), broken, class_="problem") if live.slo_problem else None
     gate = element("p", element("b", f"Gate {answer}"), f" – {why}" if why else "", class_=f"gate {state}")
     return fragment(gate, problem)
-
-
-def _all_met(verdict: Verdict) -> str:
-    if not verdict.checks:
-        return "the start has reported its capacity; no objective was given"
-    return f"all {len(verdict.checks)} objectives are met" if len(verdict.checks) > 1 else "the objective is met"
 
 
 def _sentence(text: str) -> str:
