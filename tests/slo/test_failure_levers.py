@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import ceil
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +131,21 @@ def test_after_the_cache_a_smaller_one_leaves_what_was_lacking() -> None:
     assert lower.low == pytest.approx(2.5 * 2.27 / 3.47, abs=0.01)
     assert lower.unit == "requests of 16,384 tokens"
     assert {"--max-num-seqs", "--enforce-eager"} <= set(found)
+
+
+def test_the_allocator_s_own_two_figures_say_how_much_smaller() -> None:
+    """The story's start, whose capture lacks 1.25 of the card's 22.05 GiB: six hundredths, and a bit of rounding."""
+    lines = Path("fixtures/logs/story/16k-bf16-cache.log").read_text().splitlines()
+    sized_at = next(number for number, line in enumerate(lines) if "Maximum concurrency" in line)
+    refused = (
+        "CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total capacity of 22.05 GiB of which 256.00 MiB"
+    )
+    failed = f"ERROR 03-21 10:14:40 [engine.py:443] torch.OutOfMemoryError: {refused} is free."
+    guard = Guard(source="vllm.log")
+    guard.feed("\n".join([*lines[: sized_at + 1], failed, ""]).encode())
+    guard.end()
+    lower = by_flag(guard.verdict)["--gpu-memory-utilization"]
+    assert (lower.value, lower.low) == ("0.86", None)  # V0 told blocks, not the cache's bytes
 
 
 def test_a_cache_too_small_for_one_request_then_would_be_refused() -> None:

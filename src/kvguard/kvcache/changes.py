@@ -136,21 +136,24 @@ def leave_room(readings: Sequence[Facts], short: Interval | None) -> Lever:
 
 
 def _less_bytes(facts: Facts, short: Interval | None) -> Change:
-    flag, price = _SETS_THE_CACHE[facts.fixed], "a smaller KV cache"
-    share, total, cache = facts.utilization, facts.total_bytes, facts.kv_cache_bytes
-    if short is None or cache is None or facts.fixed == "blocks":
-        return direction(flag, "lower", price)
-    if facts.fixed == "bytes":
-        value = floor((cache.low - short.high) / MIB) * MIB
-        lost, spelt = Interval(value - cache.low, value - cache.high), str(value)
-    elif share is None or total is None:
-        return direction(flag, "lower", price)
-    else:
-        lower = floor((share - short.high / total.low) * 100 + 1e-9) / 100
-        lost, spelt = Interval(total.high * (lower - share), total.low * (lower - share)), f"{lower:g}"
-    if cache.low + lost.low <= 0:
-        return direction(flag, "lower", price)
+    """The option that decides the cache's size, lower by what was lacking; without a value where nobody can tell it."""
+    flag, price, cache = _SETS_THE_CACHE[facts.fixed], "a smaller KV cache", facts.kv_cache_bytes
+    spelt, lost = _lowered(facts, short)
+    if cache is None or lost is None or cache.low + lost.low <= 0:
+        return direction(flag, spelt if cache is None else "lower", price)
     return Change(flag, spelt, price, 4, lambda known: _more_bytes(known, lost))
+
+
+def _lowered(facts: Facts, short: Interval | None) -> tuple[str, Interval | None]:
+    """The option's new value, and the bytes that the cache loses by it (negative)."""
+    share, total, cache = facts.utilization, facts.total_bytes, facts.kv_cache_bytes
+    if short is not None and facts.fixed == "bytes" and cache is not None:
+        value = floor((cache.low - short.high) / MIB) * MIB
+        return str(value), Interval(value - cache.low, value - cache.high)
+    if short is None or facts.fixed is not None or share is None or total is None:
+        return "lower", None
+    lower = floor((share - short.high / total.low) * 100 + 1e-9) / 100
+    return f"{lower:g}", Interval(total.high * (lower - share), total.low * (lower - share))
 
 
 _SETS_THE_CACHE: Mapping[str | None, str] = MappingProxyType(

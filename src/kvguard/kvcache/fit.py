@@ -171,7 +171,7 @@ def _too_small_text(serving: Serving, length: int, needed: int, available: int, 
     """The wording of each range of releases (vllm v1/core/kv_cache_utils.py)."""
     release = serving.release
     possessive = "model's" if release >= releases.REFUSAL_REWORDED else "models's"
-    unit = "GiB" if release >= releases.Release(0, 8, 3) else "GB"
+    unit = "GiB" if release >= releases.GIB_NAMED else "GB"
     text = (
         f"To serve at least one request with the {possessive} max seq len ({length}), ({_gib(needed, release)} {unit} "
         f"KV cache is needed, which is larger than the available KV cache memory ({_gib(available, release)} {unit})."
@@ -185,9 +185,9 @@ def _too_small_text(serving: Serving, length: int, needed: int, available: int, 
 
 
 def _estimate_text(release: releases.Release, estimate: int) -> str:
-    if release < releases.Release(0, 8, 4) or estimate <= 0:
+    if release < releases.ESTIMATE_BEGUN or estimate <= 0:
         return ""
-    if release < releases.KV_HYBRID_MANAGER:
+    if release < releases.ESTIMATE_PRINTED:
         return " Based on the available memory, "  # the number is lost: two f-strings, one of them a statement
     return f" Based on the available memory, the estimated maximum model length is {estimate}."
 

@@ -233,7 +233,7 @@ def _kv_cache_dtype(options: Options, model: ModelLayers, assumed: list[Assumpti
     if not any(layer.kind is LayerKind.MLA_INDEXER for layer in model.layers):
         return options.kv_cache_dtype
     packed = options.kv_cache_dtype.startswith("fp8")
-    if options.vllm_version < Release(0, 11, 1):
+    if options.vllm_version < releases.PACKED_LATENTS_BY_FLAG:
         packed = packed or options.kv_cache_dtype == "auto"
     if packed and options.kv_cache_dtype != "fp8_ds_mla":
         assumed.append(
@@ -248,17 +248,17 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
     """max_num_batched_tokens and max_num_seqs of `vllm serve` (engine/arg_utils.py), each with why."""
     release = options.vllm_version
     if engine == "v0":  # chunked prefill from 32k on, never with latents; else a prompt is computed at once
-        chunk = 2048 if release >= Release(0, 6, 5) else 512
+        chunk = 2048 if release >= releases.V0_CHUNKS_2048 else 512
         batched = chunk if length > _LONG_IN_V0 and not latent else max(length, 2048)
         return (batched, "the default of the V0 engine"), (256, "the default of the V0 engine")
     large = total is not None and total >= 70 * GIB and not _is_gb10(release, total)
     on_large = "the default of `vllm serve` on a card of 70 GiB and more"
     seqs: _Default = (1024, on_large) if large else (256, "the default of `vllm serve`; 1024 from 70 GiB")
-    if release < Release(0, 8, 4):
+    if release < releases.SEQUENCES_BY_CARD:
         seqs = (1024, "the default of the first releases of V1")
     if not large:
         return (2048, "the default of `vllm serve`; 8192 from 70 GiB"), seqs
-    huge = total is not None and total >= 160 * GIB and release >= Release(0, 28, 0)
+    huge = total is not None and total >= 160 * GIB and release >= releases.BATCH_OF_HUGE_CARDS
     return (16384 if huge else 8192, on_large), seqs
 
 
@@ -271,12 +271,12 @@ def _async_scheduling(options: Options) -> bool:
     """On by default from 0.14; where the old runner leaves it for pipeline stages, as many steps are in flight."""
     if options.async_scheduling is not None:
         return options.async_scheduling
-    return options.vllm_version >= Release(0, 14, 0)
+    return options.vllm_version >= releases.ASYNC_BY_DEFAULT
 
 
 def _encoder_budget(release: Release, model: ModelLayers, batched: int) -> int:
     """What cross-attention reserves: the scheduler's budget; in 0.10.2 the longest input of the model itself."""
-    own = model.encoder_tokens if release < releases.MIXED_PAGES_IN_ONE_GROUP else None
+    own = model.encoder_tokens if release < releases.ENCODER_INPUT_IS_THE_BUDGET else None
     return own or batched
 
 
@@ -327,10 +327,12 @@ def _assumed_of_states(options: Options, model: ModelLayers, mode: str) -> Itera
 
 def _default_state_mode(options: Options, model: ModelLayers) -> str:
     release = options.vllm_version
-    if not model.caches_states_in_full or release >= releases.ONE_CAPACITY_LINE:
+    if not model.caches_states_in_full or release >= releases.STATES_ALIGN_BY_DEFAULT:
         return "align"
     drafts = options.num_speculative_tokens > 0
-    return "align" if drafts and Release(0, 20, 0) <= release < Release(0, 22, 0) else "all"
+    return (
+        "align" if drafts and releases.DRAFTS_ALIGN_STATES <= release < releases.DRAFTS_ALIGN_STATES_NO_MORE else "all"
+    )
 
 
 def _hybrid_manager(options: Options, model: ModelLayers, engine: str) -> bool:

@@ -47,7 +47,7 @@ def describe_pool(layout: Layout, blocks: int) -> Pool:
     if concurrency is None:
         return Pool(blocks, concurrency, pool_tokens(layout, blocks), ())
     tokens = printed_tokens(layout, blocks, concurrency)
-    if serving.engine == "v0" or serving.release < releases.V1_BY_DEFAULT:
+    if serving.engine == "v0" or serving.release < releases.TOKENS_PRINTED:
         lines = (_blocks_line(layout, blocks), _concurrency_line(str(length), concurrency))
         return Pool(blocks, concurrency, tokens, lines)
     size = f"GPU KV cache size: {tokens:,} tokens"
@@ -80,10 +80,10 @@ def pool_tokens(layout: Layout, blocks: int) -> int:
     serving = layout.serving
     if serving.engine == "v0" or serving.release < releases.CONCURRENCY_IN_BLOCKS:
         return blocks * serving.block_size
-    one_kind = len(layout.groups) == 1 and serving.release < releases.MIXED_PAGES_IN_ONE_GROUP
+    one_kind = len(layout.groups) == 1 and serving.release < releases.TOKENS_IN_SMALLEST_BLOCKS
     smallest = layout.block_size if one_kind else min((group.spec.block_size for group in layout.groups), default=0)
     shards = serving.length_shards
-    if len(layout.groups) > 1 and serving.release < releases.MIXED_PAGES_IN_ONE_GROUP:
+    if len(layout.groups) > 1 and serving.release < releases.TOKENS_IN_SMALLEST_BLOCKS:
         shards = 1  # 0.10.2 multiplied by DCP only where there was one group
     return blocks // max(1, len(layout.groups)) * smallest * shards
 

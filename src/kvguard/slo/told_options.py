@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any
 
 from kvguard.kvcache.options import Options
-from kvguard.kvcache.releases import CHECKPOINTS_GDN, NEWEST_COMPUTED, OLDEST, Release
+from kvguard.kvcache.releases import ASYNC_BY_DEFAULT, CHECKPOINTS_GDN, NEWEST_COMPUTED, OLDEST, Release
 from kvguard.slo.layer_evidence import known_block_size
 from kvguard.slo.told_release import told_release
 from kvguard.slotted import replace
@@ -19,9 +19,7 @@ _BATCHES = (2048, 8192, 16384, 4096, 1024, 512)
 """Usual max_num_batched_tokens, of servers and offline use, on small and large devices."""
 _GDN_PREFILL_BACKENDS = (None, "triton")
 """vLLM's choice on Hopper and Blackwell, and on other cards: which one it is bears on the cache from 0.33 on."""
-_OVERLAPPING_SINCE = Release(0, 14, 0)
-"""From here async scheduling is the default where device and runner allow it."""
-_ARGUMENTS = (
+TOLD_ARGUMENTS = (
     "max_num_encoder_input_tokens",
     "async_scheduling",
     "mamba_cache_mode",
@@ -30,6 +28,7 @@ _ARGUMENTS = (
     "mamba_ssm_cache_dtype",
     "prefill_context_parallel_size",
 )
+"""Serving arguments that bear on the layout alone."""
 
 
 def possible_options(start: Start, engine: Capacity) -> Iterator[Options]:
@@ -58,7 +57,7 @@ def in_flight_options(possible: Sequence[Options]) -> Iterator[Options]:
 
 
 def _overlapping(options: Options) -> tuple[bool | None, ...]:
-    if options.async_scheduling is not None or options.vllm_version < _OVERLAPPING_SINCE:
+    if options.async_scheduling is not None or options.vllm_version < ASYNC_BY_DEFAULT:
         return (options.async_scheduling,)
     return (True, False)
 
@@ -84,7 +83,7 @@ def _told(start: Start, engine: Capacity) -> dict[str, Any]:
 
 def told_arguments(start: Start) -> dict[str, int | str]:
     """Serving arguments that the log lists and that bear on the layout alone; what it leaves out has its default."""
-    return {name: value for name in _ARGUMENTS if isinstance(value := start.arguments.get(name), int | str)}
+    return {name: value for name in TOLD_ARGUMENTS if isinstance(value := start.arguments.get(name), int | str)}
 
 
 def _releases(start: Start) -> tuple[Release, ...]:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from kvguard.errors import ConfigError
+from kvguard.lines.option_text import OPTIONS
 from kvguard.render.json_report import report_document
-from kvguard.slo.baselines.baseline import Baseline, Figure, baseline_of
+from kvguard.slo import told_options
+from kvguard.slo.baselines.baseline import ARGUMENTS, Baseline, Figure, baseline_of
 from kvguard.slo.baselines.document import baseline_from, document_of
 from kvguard.startup.report import CapacityReport, Memory, TokenFigure
 from kvguard.units import GIB
@@ -172,3 +174,8 @@ def test_the_page_names_every_key_of_the_document() -> None:
     page = Path("docs/baselines.md").read_text().split("## The document")[1]
     document = document_of(replace(baseline_of([report(MEASURED)]), basis="profiled", engines_expected=1))
     assert [key for key in document if f"`{key}`" not in page] == []
+
+
+def test_every_argument_that_is_asked_for_is_one_that_a_log_delivers() -> None:
+    asked = {*ARGUMENTS, *told_options.TOLD_ARGUMENTS, "num_speculative_tokens", "disable_hybrid_kv_cache_manager"}
+    assert asked <= OPTIONS

@@ -15,6 +15,8 @@ _MAMBA = ("mamba", "linear_attention")
 _DRAFTS_IN_MAMBA2 = Release(0, 32, 0)  # falcon_h1.py, granitemoehybrid.py, zamba2.py: num_spec
 _MOST_EXPANDED = 64
 _DRAFTS_IN_NEMOTRON_H = Release(0, 17, 0)
+_QWEN_NAMES_ITS_DTYPE = Release(0, 17, 0)
+_NEMOTRON_NAMES_ITS_DTYPE, _NEMOTRON_TAKES_FLOAT32 = Release(0, 13, 0), Release(0, 20, 0)
 _DRAFTS_IN_KDA = Release(0, 27, 0)  # mamba_utils.py kda_state_shape
 _FLASH_KDA_HEAD = 128  # models/kimi_k3/nvidia/kda.py: the kernel that exports states needs this and a bounded gate
 
@@ -275,9 +277,9 @@ def ssm_dtype(config: ModelConfig, release: Release) -> str | None:
     """What "auto" means for --mamba-ssm-cache-dtype where the model itself says (model_executor/models/config.py)."""
     if config.model_type.startswith("qwen3_5"):
         named = config.get("mamba_ssm_dtype")
-        return str(named) if named is not None and release >= Release(0, 17, 0) else None
-    if config.architecture.startswith("NemotronH") and release >= Release(0, 13, 0):
-        fallback = "float32" if release >= Release(0, 20, 0) else "float16"
+        return str(named) if named is not None and release >= _QWEN_NAMES_ITS_DTYPE else None
+    if config.architecture.startswith("NemotronH") and release >= _NEMOTRON_NAMES_ITS_DTYPE:
+        fallback = "float32" if release >= _NEMOTRON_TAKES_FLOAT32 else "float16"
         return str(config.get("mamba_ssm_cache_dtype") or fallback)
     if "linear_attn_config" in config.text:
         return "float32"
