@@ -23,7 +23,10 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stretches(scout: Scout, data: bytes, begin: int = 0) -> list[Stretch]:
-    return list(copy.deepcopy(scout).stretches(lambda place, size: data[place : place + size], begin, len(data)))
+    ahead = copy.deepcopy(scout)
+    parts = scouting.parts_ahead(begin, len(data))
+    looked = (ahead.part(lambda place, size: data[place : place + size], first, len(data)) for first in parts)
+    return [stretch for part in looked for stretch in part]
 
 
 def looked_ahead(data: bytes, begin: int) -> tuple[Guard, int]:

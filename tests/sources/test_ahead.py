@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ def small_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scouting, "PART_BYTES", 8192)
     monkeypatch.setattr(scouting, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(scouting, "SHORTEST_BYTES", 1024)
+    monkeypatch.setattr(ahead, "PART_BYTES", 8192)
     monkeypatch.setattr(ahead, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(ahead, "WORTH_BYTES", 16384)
     monkeypatch.setattr(ahead, "_processors", lambda: 2)
@@ -51,9 +51,9 @@ class Taken:
             self.refused += not taken
             return taken
 
-        def counted(scout: Scout, descriptor: int, here: int) -> object:
+        def counted(scout: Scout, descriptor: int, parts: range) -> object:
             self.scouts += 1
-            return send(scout, descriptor, here)
+            return send(scout, descriptor, parts)
 
         monkeypatch.setattr(Guard, "pass_over", noted)
         monkeypatch.setattr(ahead, "_sent", counted)
@@ -93,19 +93,19 @@ def test_a_restart_is_found_wherever_it_stands(again: int, tmp_path: Path, taken
     assert taken.bytes > 0
 
 
-def kill(scout: Scout, read: Callable[[int, int], bytes], begin: int, end: int) -> None:
+def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fail(scout: Scout, read: Callable[[int, int], bytes], begin: int, end: int) -> None:
+def fail(*_: object) -> None:
     raise RuntimeError("a fault in the scout")
 
 
-@pytest.mark.parametrize("end", [kill, fail])
+@pytest.mark.parametrize("end", [die, fail])
 def test_a_scout_that_dies_costs_nothing_but_time(
     end: object, tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Scout, "stretches", end)
+    monkeypatch.setattr(Scout, "part", end)
     data = PLAIN + SERVED
 
     assert fed(tmp_path / "log", data) == report(data)
@@ -113,11 +113,22 @@ def test_a_scout_that_dies_costs_nothing_but_time(
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_scout_that_stands_still_is_not_waited_for(
+    tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scout, "part", lambda *_: os.kill(os.getpid(), signal.SIGSTOP))
+    monkeypatch.setattr(ahead, "PATIENCE_S", 0.001)
+    data = PLAIN + SERVED
+
+    assert fed(tmp_path / "log", data) == report(data)
+    assert taken.bytes == 0
+
+
 def test_a_scout_that_dies_in_the_middle_of_a_word_is_done_without(
     tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(scout: Scout, descriptor: int, here: int, sending: int) -> None:
-        os.write(sending, b"\x80\x04\x95\xff")
+    def half(scout: Scout, descriptor: int, parts: range, sending: int) -> None:
+        os.write(sending, (100).to_bytes(8, "big") + b"\x80\x04\x95")
         os._exit(0)
 
     monkeypatch.setattr(ahead, "_look", half)
@@ -127,17 +138,53 @@ def test_a_scout_that_dies_in_the_middle_of_a_word_is_done_without(
     assert taken.bytes == 0
 
 
-def test_without_a_process_to_be_had_the_log_is_read_alone(
+def test_where_lines_must_be_read_everywhere_scouts_are_called_back(
     tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    feed_to = ahead._feed_to
+    monkeypatch.setattr(ahead, "_feed_to", lambda there, *rest: (looked.append(there), feed_to(there, *rest))[1])
+    odd = b"(APIServer pid=1) WARNING 11-29 18:00:00 [serving.py:1] something else\n"
+    data = PLAIN + (ACCESSES[:700] + odd) * 300
+
+    assert fed(tmp_path / "log", data) == report(data)
+    assert taken.bytes == 0
+    assert len(looked) == ahead.MAX_POOR * taken.scouts == ahead.MAX_POOR * ahead.MAX_SCOUTS
+
+
+def test_the_copy_holds_no_stream_of_the_readers(
+    tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Scout, "part", lambda *_: os.write(1, b"heard") and ())
+
+    fed(tmp_path / "log", PLAIN + SERVED)
+
+    assert taken.scouts > 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("missing", ["fork", "pipe"])
+def test_without_a_process_to_be_had_the_log_is_read_alone(
+    missing: str, tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(os, "fork", refuse)
+    monkeypatch.setattr(os, missing, refuse)
     data = PLAIN + SERVED
 
     assert fed(tmp_path / "log", data) == report(data)
     assert taken.bytes == 0
+
+
+def test_no_scout_is_sent_whose_end_the_kernel_would_hide(
+    tmp_path: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
+
+    fed(tmp_path / "log", PLAIN + SERVED)
+
+    assert taken.scouts == 0
 
 
 def test_a_log_that_is_cut_while_it_is_read_ends_where_it_was_cut(

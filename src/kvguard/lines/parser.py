@@ -73,7 +73,7 @@ class StartupLogParser:
 
     def scout(self) -> Scout | None:
         """Who can look ahead with what is known of the log so far; `None` where its lines are read one by one."""
-        return Scout(self._skimmer, self._skimmer.anchors) if self.framer.may_skip else None
+        return Scout(self._skimmer, self._skimmer.manner) if self.framer.may_skip else None
 
     def pass_over(self, stretch: Stretch, scout: Scout) -> Iterator[Event] | None:
         """Take what a scout has passed over as if it had come by `feed`; `None` where the lines must be read."""

@@ -1,14 +1,14 @@
 """Looking ahead in a long log: which stretches of it hold nothing but lines that a skimmer passes over.
 
-A scout knows what the skimmer of a parser knew when it was made, and reads further on in the same log. A stretch that
-it has passed over need not be read again, if the parser still passes over lines when it comes there: what a skimmer
-knows only grows. Every other part of the log is looked at, since the parser itself reads the parts between.
+A scout knows what the skimmer of a parser knew when it was made, and looks at every other part of the log. A stretch
+that it has passed over need not be read again, if the parser still passes over lines in the same manner when it comes
+there: what a skimmer knows only grows. Everything else the parser reads itself.
 """
 
 from collections.abc import Callable, Iterator
 
 from kvguard.events import StatsLogged
-from kvguard.lines.skimming import Skimmer
+from kvguard.lines.skimming import Manner, Skimmer
 from kvguard.slotted import dataclass, replace
 
 PART_BYTES = 16 * 2**20
@@ -17,6 +17,13 @@ LONGEST_BYTES = 2**16
 """Of the line that a part begins in; where it is longer, the part is left out."""
 SHORTEST_BYTES = 2**18
 """Of a stretch; a shorter one is read as fast as it is taken in."""
+MOST_READ = PART_BYTES // SHORTEST_BYTES
+"""Lines of one part that must be read; where there are more, no stretch is long enough."""
+
+
+def parts_ahead(begin: int, end: int) -> range:
+    """Where the parts begin that a scout looks at, of a log from a place on; those between are left to the reader."""
+    return range(begin + PART_BYTES, end, 2 * PART_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +54,31 @@ class Scout:
     """What a parser's skimmer knows, to look ahead with."""
 
     skimmer: Skimmer
-    anchors: tuple[bytes, ...]
+    manner: Manner
 
-    def stretches(self, read: Callable[[int, int], bytes], begin: int, end: int) -> Iterator[Stretch]:
-        """Look at every other part of a log. The skimmer is used up by it: call it in a copy of the process.
+    def part(self, read: Callable[[int, int], bytes], first: int, end: int) -> tuple[Stretch, ...]:
+        """The stretches of one part; a line belongs to the part that it begins in.
+
+        The skimmer is used up by it: call it in a copy of the process.
 
         Args:
             read: gives so many bytes (or fewer) of the log from a place on.
-            begin: where the first part begins that is left to the reader, in bytes.
-            end: where looking ends.
+            first: where the part begins, in bytes.
+            end: where looking ends, at the latest.
         """
         self._told()  # what the reader's lines have told so far
-        for first in range(begin + PART_BYTES, end, 2 * PART_BYTES):
-            yield from self._within(read, first, min(first + PART_BYTES, end))
+        return tuple(
+            found
+            for found in self._stretches(read, first, min(first + PART_BYTES, end))
+            if found.end - found.begin >= SHORTEST_BYTES
+        )
 
-    def _within(self, read: Callable[[int, int], bytes], first: int, last: int) -> Iterator[Stretch]:
-        """The stretches of one part; a line belongs to the part that it begins in."""
+    def _stretches(self, read: Callable[[int, int], bytes], first: int, last: int) -> Iterator[Stretch]:
         newline = read(first - 1, LONGEST_BYTES).find(b"\n")
         if newline < 0:
             return
         here = begin = first + newline
-        number = 0
+        number = lines_read = 0
         while here < last:
             data = read(here, min(BLOCK_BYTES, last - here))
             end = data.rfind(b"\n") + 1
@@ -78,17 +89,15 @@ class Scout:
                 start, number = self.skimmer.skim(data, start, number)
                 if start >= end:
                     break
-                yield from self._stretch(begin, here + start, number)
-                start = data.find(b"\n", start) + 1  # the line is left to the reader
+                yield Stretch(begin, here + start, number, self._told())
+                lines_read += 1
+                if lines_read > MOST_READ:
+                    return
+                start = data.find(b"\n", start) + 1
                 begin, number = here + start, 0
             here += end
             del data  # two blocks in memory at once, and the allocator gives one back to the kernel each time
-        yield from self._stretch(begin, here, number)
-
-    def _stretch(self, begin: int, end: int, lines: int) -> Iterator[Stretch]:
-        events = self._told()
-        if end - begin >= SHORTEST_BYTES:
-            yield Stretch(begin, end, lines, events)
+        yield Stretch(begin, here, number, self._told())
 
     def _told(self) -> tuple[StatsLogged, ...]:
         """What the lines since the last call tell by themselves."""

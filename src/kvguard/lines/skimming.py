@@ -55,6 +55,7 @@ _FIGURES = (
 _RATE = rb", ([A-Z][\w ]{1,40}): [\d.]{1,8}%"
 _STATS = rb"(?P<before>[^\n]{0,512}?)" + _FIGURES + rb"(?P<rates>(?:" + _RATE + rb"){0,4})(?P<after>[^\n]{0,200}\n)"
 
+Manner = tuple[tuple[bytes, ...], bool]
 _Wording = tuple[tuple[bytes, ...], tuple[bytes, ...], bytes]
 """What stands before the figures, cut at its stamps; the names of the rates behind them; what stands behind those."""
 
@@ -183,6 +184,11 @@ class Skimmer:
     _searched: tuple[bytes, tuple[bytes, ...]] = (b"", ())
     _places: dict[bytes, int] = field(default_factory=dict)
 
+    @property
+    def manner(self) -> Manner:
+        """The anchors, and whether lines are passed over by their endings instead."""
+        return self.anchors, MARK not in self.anchors and bool(self._endings)
+
     def skim(self, data: bytes, start: int, number: int) -> tuple[int, int]:
         """Find the next line to read.
 
@@ -196,7 +202,7 @@ class Skimmer:
             line before it.
         """
         self._asked = None
-        by_endings = MARK not in self.anchors and self._endings
+        _, by_endings = self.manner
         line, lines = self._pass_known(data, start) if by_endings else self._pass_unmarked(data, start)
         number += lines
         for kind in self._kinds.values():

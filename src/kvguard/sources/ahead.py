@@ -1,27 +1,34 @@
 """Read a long log with two processes: one reads it, the other looks ahead at every other part of it.
 
-Where a log is a plain file, a copy of this process (a fork) passes over the access and stats lines of further parts
-while this one reads: it tells which stretches hold nothing else (`lines.scouting`), and these are not read again. What
-it does not tell, tells late or can no longer be believed is read as if there were no scout; so its death costs time and
-nothing else.
+Where a log is a plain file, a copy of this process (a fork) passes over the access and stats lines of every other part
+while this one reads the parts between: it tells which stretches hold nothing else (`lines.scouting`), and these are not
+read again. What it does not tell, tells late or can no longer be believed is read as if there were no scout; so its
+death costs time and nothing else.
 """
 
 import os
+import select
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
 
 from kvguard.guard import Guard
-from kvguard.lines.scouting import PART_BYTES, Scout, Stretch
+from kvguard.lines.scouting import PART_BYTES, Scout, Stretch, parts_ahead
 from kvguard.sources.blocks import BLOCK_BYTES, content, is_plain_file, opened
 
 WORTH_BYTES = 4 * PART_BYTES
 """What must lie ahead for a scout to be sent; a fork costs as much as reading a few mebibytes."""
-MAX_SCOUTS = 8
-"""Sent in one log: one that the server's restarts overtake is called back."""
-MAX_REFUSED = 2
-"""Stretches in a row that could not be passed over, before that is done."""
+MAX_SCOUTS = 4
+"""Sent in one log: one whose parts are poor is called back, and a restart can make them so."""
+MAX_POOR = 2
+"""Parts in a row of which less than half could be passed over, before that is done."""
+PATIENCE_S = 0.5
+"""How long a part is waited for that should be there: the copy has had as much time as the reader for its own."""
+
+_SIZE_BYTES = 8
+"""Of the number before each message that tells how long it is."""
+_Part = tuple[Stretch, ...]
 
 
 def feed_whole(guard: Guard, name: str) -> None:
@@ -31,12 +38,17 @@ def feed_whole(guard: Guard, name: str) -> None:
         SourceError: it cannot be read.
     """
     with opened(name) as descriptor:
-        scouts = MAX_SCOUTS if is_plain_file(descriptor) and _processors() > 1 else 0
+        scouts = MAX_SCOUTS if is_plain_file(descriptor) and _can_have_a_second_process() else 0
         for block in content(name, descriptor):
             guard.feed(block)
             if scouts and _ahead(descriptor) >= WORTH_BYTES and (scout := guard.scout()) is not None:
                 scouts -= 1
                 _feed_with(scout, guard, descriptor)
+
+
+def _can_have_a_second_process() -> bool:
+    """Whether it would run beside this one, and its number stay its own until this one has seen it end."""
+    return _processors() > 1 and signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN
 
 
 def _processors() -> int:
@@ -50,15 +62,24 @@ def _ahead(descriptor: int) -> int:
 
 
 def _feed_with(scout: Scout, guard: Guard, descriptor: int) -> None:
-    """Feed on as far as the scout's last stretch, and leave the descriptor there."""
+    """Feed on as long as the scout is a help, and leave the descriptor behind what was fed."""
     here = os.lseek(descriptor, 0, os.SEEK_CUR)
-    refused = 0
-    with _sent(scout, descriptor, here) as stretches:
-        for stretch in stretches:
-            here = _feed_to(stretch.begin, guard, descriptor, here)
-            if here == stretch.begin and guard.pass_over(stretch, scout):
-                here, refused = stretch.end, 0
-            elif (refused := refused + 1) == MAX_REFUSED:
+    parts = parts_ahead(here, os.fstat(descriptor).st_size)
+    poor = 0
+    with _sent(scout, descriptor, parts) as next_part:
+        for first in parts:
+            here = _feed_to(first, guard, descriptor, here)
+            part = next_part()
+            if part is None:
+                break
+            passed = 0
+            for stretch in part:
+                here = _feed_to(stretch.begin, guard, descriptor, here)
+                if here == stretch.begin and guard.pass_over(stretch, scout):
+                    passed += stretch.end - here
+                    here = stretch.end
+            poor = 0 if 2 * passed >= PART_BYTES else poor + 1
+            if poor == MAX_POOR:
                 break
     os.lseek(descriptor, here, os.SEEK_SET)
 
@@ -73,45 +94,74 @@ def _feed_to(there: int, guard: Guard, descriptor: int, here: int) -> int:
 
 
 @contextmanager
-def _sent(scout: Scout, descriptor: int, here: int) -> Iterator[Iterator[Stretch]]:
-    """The stretches that a copy of this process finds ahead; it ends when they are no longer asked for."""
-    receiving, sending = os.pipe()
+def _sent(scout: Scout, descriptor: int, parts: range) -> Iterator[Callable[[], _Part | None]]:
+    """What gives the next part that a copy of this process has looked at, `None` if there will be none.
+
+    The copy ends with the block, or with this process when it next has something to tell.
+    """
+    copy = receiving = None
+    # an interrupt between the fork and the line that knows its number would leave the copy behind, and make it speak
+    unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        pid = os.fork()
-    except OSError:  # no process to be had: there is no scout
-        os.close(receiving)
-        os.close(sending)
-        yield iter(())
-        return
-    if pid == 0:
-        _look(scout, descriptor, here, sending)
-    os.close(sending)
-    try:
-        yield _received(receiving)
+        with suppress(OSError):  # no process or no pipe to be had: there is no scout
+            receiving, sending = os.pipe()
+            try:
+                copy = os.fork()
+                if copy == 0:
+                    _look(scout, descriptor, parts, sending)
+            finally:
+                os.close(sending)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
+        yield lambda: None if copy is None or receiving is None else _received(receiving)
     finally:
-        os.close(receiving)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
+        if receiving is not None:
+            os.close(receiving)
+        if copy is not None:
+            os.kill(copy, signal.SIGKILL)
+            os.waitpid(copy, 0)
 
 
-def _look(scout: Scout, descriptor: int, here: int, sending: int) -> NoReturn:
+def _look(scout: Scout, descriptor: int, parts: range, sending: int) -> None:
     """The copy's whole life. It ends without a word: nobody but the reader may clean up, write or speak."""
     try:
         import pickle  # only who sends a scout pays for it
 
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)  # whoever waits for the reader's output to end does not wait for the copy
         end = os.fstat(descriptor).st_size
-        with open(sending, "wb") as told:
-            for stretch in scout.stretches(lambda place, size: os.pread(descriptor, size, place), here, end):
-                pickle.dump(stretch, told)
-                told.flush()
+        for first in parts:
+            told = pickle.dumps(scout.part(lambda place, size: os.pread(descriptor, size, place), first, end))
+            _write_wholly(sending, len(told).to_bytes(_SIZE_BYTES, "big") + told)
     finally:
         os._exit(0)
 
 
-def _received(receiving: int) -> Iterator[Stretch]:
-    """What the copy tells, to its end or its death."""
+def _write_wholly(sending: int, message: bytes) -> None:
+    while message:
+        message = message[os.write(sending, message) :]
+
+
+def _received(receiving: int) -> _Part | None:
+    """The next part that the copy tells; `None` after its end, or when it lets us wait."""
     import pickle
 
-    with open(receiving, "rb", closefd=False) as told, suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            yield pickle.load(told)
+    until = time.monotonic() + PATIENCE_S
+    size = _read_exactly(receiving, _SIZE_BYTES, until)
+    told = None if size is None else _read_exactly(receiving, int.from_bytes(size, "big"), until)
+    return None if told is None else pickle.loads(told)
+
+
+def _read_exactly(receiving: int, size: int, until: float) -> bytes | None:
+    ready = select.poll()
+    ready.register(receiving, select.POLLIN)
+    data = b""
+    while len(data) < size:
+        if not ready.poll(max(0.0, until - time.monotonic()) * 1000):
+            return None
+        more = os.read(receiving, size - len(data))
+        if not more:
+            return None
+        data += more
+    return data

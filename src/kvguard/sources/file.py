@@ -6,6 +6,7 @@ Looking is a `stat` and a `pread` every `LOOK_S`: that is cheaper than what inot
 network file system's changes nor the far end of a symlink, and needs the looking as well).
 """
 
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, takewhile
@@ -148,7 +149,7 @@ class FileSource:
         events += self._record.change(State.READING, f"reading {self._path}", now)
         if identity_of(status) == current.identity:
             return
-        if status.st_size > 0 or self._is_followed_by_unread(current):
+        if status.st_size > 0 or not stat.S_ISREG(status.st_mode) or self._is_followed_by_unread(current):
             self._successor = TrackedFile(self._path)
             self._due = now
 
