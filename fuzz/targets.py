@@ -37,7 +37,7 @@ def framing(data: bytes) -> None:
 
     assert _framed(_chunks(data)) == whole
     assert all(b"\n" not in line and len(line) <= MAX_LINE_BYTES for _, line in whole)
-    assert [number for number, _ in whole] == sorted(number for number, _ in whole)
+    assert [number for number, _ in whole] == sorted({number for number, _ in whole})
 
 
 def prefixes(data: bytes) -> None:

@@ -162,7 +162,8 @@ def _anchor(kind: Any) -> Step:
 
     def step(text: str, at: int) -> Iterator[int]:
         boundary = is_word(text, at - 1) != is_word(text, at)
-        holds = {op.AT_BEGINNING: at == 0, op.AT_END: at == len(text), op.AT_BOUNDARY: boundary}
+        ends = at == len(text)
+        holds = {op.AT_BEGINNING: at == 0, op.AT_END: ends, op.AT_END_STRING: ends, op.AT_BOUNDARY: boundary}
         if holds[kind]:
             yield at
 

@@ -40,7 +40,9 @@ def test_each_entry_of_a_list_is_a_line() -> None:
 def test_a_list_on_one_line_is_read_as_far_as_it_is_there() -> None:
     text = json.dumps([RECORD, {"tokens": 1}, RECORD, RECORD])
 
+    assert [number for number, _ in lines_of(f"before\n{text}\nbehind")] == [1, 2, 3, 4, 5]
     assert [json.loads(line) for _, line in lines_of(text)] == [RECORD] * 3
+    assert [json.loads(line) for _, line in lines_of(f'{{"hits": {{"total": 4, "hits": {text}}}}}')] == [RECORD] * 3
     assert [json.loads(line) for _, line in lines_of(text[:-20])] == [RECORD] * 2
 
 
@@ -52,6 +54,8 @@ def test_a_list_on_one_line_is_read_as_far_as_it_is_there() -> None:
         '{\n  "tokens": 1,\nINFO 01-01 00:00:00 [x.py:1] y\n}\n',
         '{\n  "a": {\n    "b": [\n      1\n    ]\n  }\n',
         "[{'a': 1}]\n",
+        '{"message": "a", "of": [{"message": "b"}]}\n',
+        '{"tokens": [{"of": 1}]}\n',
         "{\n{\n{\n",
     ],
 )

@@ -7,7 +7,7 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 
-from kvguard.lines.objects import ObjectJoiner
+from kvguard.lines.objects import Numbered, ObjectJoiner
 
 SEEN_AHEAD = 120
 """Bytes of what follows a line that are told with it: a record's prefix, its tags included, is shorter."""
@@ -17,10 +17,10 @@ MAX_LINE_BYTES = 2**20
 _EMPTY_LINES = re.compile(rb"[\r\n]*\n")
 MAX_FRAMES = 64
 """What a spinner may draw over itself in a row: of more than that, only the first can be a message's rest."""
-_FRAMES = re.compile(rb"(?:\r[^\r]{0,5}(?![^\r])){1,4096}")
+_FRAMES = rb"(?:\r[^\r]{0,5}(?![^\r])){1,4096}"
 """Texts between carriage returns that are shorter than any message."""
-_LAST_FIGURE = re.compile(rb"(?<![\d.,])[\d.,]*\d[.,]?\Z")
-_STATUS = re.compile(rb"(?i)\bcode\W{1,8}\d{1,3}\Z")
+_LAST_FIGURE = rb"(?<![\d.,])[\d.,]*\d[.,]?\Z"
+_STATUS = rb"(?i)\bcode\W{1,8}\d{1,3}\Z"
 """What a runtime says of a process that has ended, in three digits at most."""
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
@@ -68,7 +68,7 @@ class LineFramer:
             self.ahead = data[start : start + SEEN_AHEAD]
             number, line = self._complete()
             if line:
-                yield from self._objects.take(number, line)
+                yield from self._taken(number, line)
         self._keep(data, start, len(data))
 
     @property
@@ -115,11 +115,18 @@ class LineFramer:
         if self._rest or self._dropping:
             is_torn = self.lines > 0
             number, line = self._complete()
-            if is_torn and _STATUS.search(line) is None:
-                line = _LAST_FIGURE.sub(b"", line)
+            if is_torn and re.search(_STATUS, line) is None:
+                line = re.sub(_LAST_FIGURE, b"", line)
             if line:
-                yield from self._objects.take(number, line)
+                yield from self._taken(number, line)
         yield from self._objects.rest()
+
+    def _taken(self, number: int, line: bytes) -> Numbered:
+        """What the line completes; the entries of a list on one line are lines of their own."""
+        lines = self._objects.take(number, line)
+        if lines:
+            self.lines = max(self.lines, lines[-1][0])
+        return lines
 
     def reset(self) -> None:
         """The source begins a new stream: an unfinished line stays unfinished, the numbering goes on."""
@@ -144,7 +151,7 @@ class LineFramer:
         self._rest.clear()
         self._dropping = False
         line = line.rstrip(b"\r")
-        return self.lines, _FRAMES.sub(_drawn, line) if line.count(b"\r") > MAX_FRAMES else line
+        return self.lines, re.sub(_FRAMES, _drawn, line) if line.count(b"\r") > MAX_FRAMES else line
 
     def _decoded(self, data: bytes) -> bytes:
         """UTF-16 becomes UTF-8, a UTF-8 BOM goes; the first four bytes of the stream tell."""

@@ -8,6 +8,8 @@ from kvguard.lines import json_record
 MAX_LINES = 1000
 """Lines of one object: an entry of a log store has thirty."""
 _OPENS = (b"{", b"[")
+_LISTS = (b"[{", b'{"')
+"""How a line begins that may hold a list of objects."""
 _CLOSES = (b"}", b"]")
 _GOES_ON = (b'"', *_OPENS, *_CLOSES, *(str(digit).encode() for digit in range(10)), b"-", b"t", b"f", b"n")
 """How a line inside an object begins: with a key, a bracket, or a list's item."""
@@ -41,7 +43,7 @@ class ObjectJoiner:
             self._size, self._depth = len(line), 1
             return before
         if not self._held:
-            return self._listed(number, text) if text.startswith(b"[{") else [(number, line)]
+            return self._listed(number, line) if text.startswith(_LISTS) and b"[{" in text else [(number, line)]
         self._held.append((number, line))
         self._size += len(line)
         self._depth += text.endswith(_OPENS) - text.startswith(_CLOSES)
@@ -64,8 +66,10 @@ class ObjectJoiner:
         self.found = True
         return [(held[0][0], whole)]
 
-    def _listed(self, number: int, text: bytes) -> Numbered:
-        """The records of a list on one line, which may be cut."""
-        objects = json_record.listed(text.decode("utf-8", "replace"))
+    def _listed(self, number: int, line: bytes) -> Numbered:
+        """The records of a list on one line, alone or in an answer, as far as it is there, numbered as lines."""
+        text = line.decode("utf-8", "replace")
+        is_record = text.lstrip().startswith("{") and json_record.read(text) is not None
+        objects = [] if is_record else json_record.listed(text[text.index("[{") :])
         self.found |= bool(objects)
-        return [(number, item.encode()) for item in objects] or [(number, text)]
+        return [(place, item.encode()) for place, item in enumerate(objects, number)] or [(number, line)]

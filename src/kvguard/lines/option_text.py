@@ -111,7 +111,7 @@ def _outermost(form: str, text: str, level: int) -> dict[str, object]:
     if "Path(" in text:
         text = compiled(_PATH).sub(r"\1", text)
     found: dict[str, object] = {}
-    if "speculative_config" in text and (drafted := compiled(_DRAFTED).search(text)) is not None:
+    if "num_spec" in text and (drafted := compiled(_DRAFTED).search(text)) is not None:
         found["num_speculative_tokens"] = int(drafted["tokens"])
     depth = 0
     for token in compiled(form).finditer(text):

@@ -18,7 +18,7 @@ _SOURCES = (".py:", ".rs:")
 _LEVEL_WORDS = tuple(_LEVELS.split("|"))
 CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[T ]{CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
-JOURNAL = rf"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d {CLOCK}"
+JOURNAL = rf"[A-Z][a-z]{{2}} [ \d]\d {CLOCK}"
 SHORT = rf"\d\d-\d\d {CLOCK}"
 TAG = (
     r"\((?:(?P<tag>[A-Za-z_][\w.:#/@+-]{0,80}+(?:\((?:[\w.:#+-]{1,80}+|\([\w.:#+-]{0,80}+\)){0,8}+\))?"
