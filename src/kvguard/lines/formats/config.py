@@ -65,34 +65,6 @@ def _option(
 
 
 ROWS: tuple[LineFormat, ...] = (
-    _option(
-        "option-enforce-eager",
-        "Enforce eager set, ",
-        r"Enforce eager set, (?:overriding optimization level to -O0"
-        r"|disabling torch\.compile(?: and CUDAGraphs|, CUDAGraphs, and JIT kernel warmup)\..*+)",
-        "enforce_eager",
-        ("0.12.0-0.33.0",),
-        "config/vllm.py",
-        value=True,
-    ),
-    _option(
-        "option-eager-mode",
-        "Cudagraph is disabled under eager mode",
-        r"Cudagraph is disabled under eager mode",
-        "enforce_eager",
-        ("0.10.1-0.33.0",),
-        "config/vllm.py, config/__init__.py: said of this option alone",
-        value=True,
-    ),
-    _option(
-        "option-eager-fallback",
-        "CUDA graph is not supported ",
-        r"CUDA graph is not supported (?:on|for) [\w -]++, fallback to the eager mode\.",
-        "enforce_eager",
-        ("0.4.0.post1-0.10.2",),
-        "config.py, platforms/cpu.py, xpu.py: of a device, a model or a quantization that has none",
-        value=True,
-    ),
     LineFormat(
         name="server-version",
         literal=" version ",
@@ -272,6 +244,34 @@ ROWS: tuple[LineFormat, ...] = (
         "architecture",
         ("0.10.1-0.33.0",),
         "config/model.py",
+    ),
+    _option(
+        "option-enforce-eager",
+        "Enforce eager set, ",
+        r"Enforce eager set, (?:overriding optimization level to -O0"
+        r"|disabling torch\.compile(?: and CUDAGraphs|, CUDAGraphs, and JIT kernel warmup)\..*+)",
+        "enforce_eager",
+        ("0.12.0-0.33.0",),
+        "config/vllm.py",
+        value=True,
+    ),
+    _option(
+        "option-eager-mode",
+        "Cudagraph is disabled under eager mode",
+        r"Cudagraph is disabled under eager mode",
+        "enforce_eager",
+        ("0.10.1-0.33.0",),
+        "config/vllm.py, config/__init__.py: said of this option alone",
+        value=True,
+    ),
+    _option(
+        "option-eager-fallback",
+        "CUDA graph is not supported ",
+        r"CUDA graph is not supported (?:on|for) [\w -]++, fallback to the eager mode\.",
+        "enforce_eager",
+        ("0.4.0.post1-0.10.2",),
+        "config.py, platforms/cpu.py, xpu.py: of a device, a model or a quantization that has none",
+        value=True,
     ),
     _option(
         "option-async-scheduling",

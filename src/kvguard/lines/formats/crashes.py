@@ -1,14 +1,13 @@
 """Processes that give up: they, or one that they wait for, have failed; the cause stands elsewhere."""
 
 from kvguard.events import ExceptionRaised, FailureReported, ProcessFailed
-from kvguard.lines.formats.failures import KNOWN_CAUSE, KNOWN_REFUSAL, RAYLET, SEE_ABOVE
+from kvguard.lines.formats.failures import ALL, KNOWN_CAUSE, KNOWN_REFUSAL, RAYLET, SEE_ABOVE
 from kvguard.lines.line_format import COUNT, LineFormat, Scope, up_to
 from kvguard.lines.openings import CLASS
 
 EXIT_CODE = rf"(?:-?+{COUNT}|None)"
 FRAME = " [type=value_error, "
 """What pydantic puts behind a validator's own words."""
-ALL = ("0.1.0-0.33.0",)
 
 
 def _gives_up(

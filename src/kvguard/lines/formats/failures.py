@@ -10,6 +10,8 @@ from kvguard.lines.line_format import COUNT, INTEGER, NUMBER, LineFormat, Scope,
 from kvguard.lines.openings import CLASS
 from kvguard.lines.patterns import compiled
 
+ALL = ("0.1.0-0.33.0",)
+"""What vLLM does not print itself is the same in all its releases."""
 SEE_ABOVE = "please check the stack trace above for the root cause"
 V0_WORKER = r"Exception in worker \w++ while processing method \w++: "
 """How a worker of V0's multiprocessing repeats its own exception (0.4.2 to 0.10.2)."""
@@ -275,7 +277,7 @@ DEVICE: tuple[LineFormat, ...] = (
         " error: ",
         rf"(?:CUDA|HIP) error: {UNUSABLE}.*+",
         "engine_crash",
-        ("0.1.0-0.33.0",),
+        ALL,
         "PyTorch: built for other devices than this one, or the driver does not give it away",
         Scope.RANK,
     ),

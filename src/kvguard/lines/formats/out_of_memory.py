@@ -3,11 +3,8 @@
 Allocators say how much was asked for, and how much the device has and has left; none of it is the KV cache's. Advice that merely names these words stands in INFO and WARNING records, which nobody believes.
 """
 
-from kvguard.lines.formats.failures import RAYLET, failure
+from kvguard.lines.formats.failures import ALL, RAYLET, failure
 from kvguard.lines.line_format import COUNT, NUMBER, SIZED, LineFormat, Scope, up_to
-
-ALL = ("0.1.0-0.33.0",)
-"""What vLLM does not print itself is the same in all its releases."""
 
 DEVICE: tuple[LineFormat, ...] = (
     failure(
