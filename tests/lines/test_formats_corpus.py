@@ -3,6 +3,7 @@
 import pytest
 
 from kvguard.lines.formats import FORMATS
+from kvguard.lines.parser import StartupLogParser
 from kvguard.lines.row_rules import faults
 from kvguard.lines.samples import Hit, hits
 from tests.lines.corpus import LINES, Sample, samples
@@ -70,3 +71,13 @@ def test_every_range_of_releases_reads_as_first_and_last():
 def numbers(version: str) -> tuple[int, ...]:
     """A release as numbers, for comparing; a post release counts, its word does not."""
     return tuple(int(part.removeprefix("post")) for part in version.split("."))
+
+
+@pytest.mark.parametrize("row", [row.name for row in FORMATS if row.of_outsiders])
+def test_what_a_shell_or_the_kernel_says_is_believed_of_no_record(row):
+    """A record of vLLM that holds such words quotes somebody: a client, most of the time."""
+    lines = [sample.line for sample in samples(LINES) if sample.row == row and not sample.near_miss]
+    quoted = [f"(EngineCore pid=7) ERROR 11-30 03:36:59 [core.py:1] {line}\n".encode() for line in lines]
+    parser = StartupLogParser()
+
+    assert [event.format for line in quoted for event in parser.feed(line) if event.format == row] == []

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from kvguard.events import Event, FailureReported, Origin, Printed
+from kvguard.events import Event, FailureReported, Origin, Printed, Trust
 from kvguard.lines.patterns import compiled, could_become
 from kvguard.slotted import dataclass, field, fields, replace
 
@@ -70,6 +70,8 @@ class LineFormat:
     message is known, and tells nothing."""
     amends: bool = False
     """Whether the row may change a start that is already serving."""
+    of_outsiders: bool = False
+    """Whether a shell, a runtime or the kernel says it, and never vLLM: a record that holds it quotes somebody."""
     completion: str = ""
     """What closes a message that a page has cut, and gives its last, perhaps halved word no value; the row then tells
     what is left of it."""
@@ -78,7 +80,7 @@ class LineFormat:
 def match(row: LineFormat, message: str, origin: Origin) -> list[Event] | None:
     """The row's events if it describes the whole message, else `None`; a decoy gives an empty list."""
     found = compiled(row.pattern).fullmatch(message)
-    if found is None:
+    if found is None or (row.of_outsiders and origin.trust is Trust.RECORD):
         return None
     groups = {name: text for name, text in found.groupdict().items() if text is not None}
     told = row.read(groups) if row.read is not None else _convert(groups)

@@ -11,7 +11,13 @@ FRAME = " [type=value_error, "
 
 
 def _gives_up(
-    name: str, literal: str, pattern: str, versions: tuple[str, ...], upstream: str, kind: str = "engine_crash"
+    name: str,
+    literal: str,
+    pattern: str,
+    versions: tuple[str, ...],
+    upstream: str,
+    kind: str = "engine_crash",
+    of_outsiders: bool = False,
 ) -> LineFormat:
     return LineFormat(
         name=name,
@@ -22,6 +28,7 @@ def _gives_up(
         versions=versions,
         upstream=upstream,
         fixed={"kind": kind},
+        of_outsiders=of_outsiders,
     )
 
 
@@ -228,6 +235,7 @@ WORKERS: tuple[LineFormat, ...] = (
         r"(?: .*+)?",
         ALL,
         "the shell",
+        of_outsiders=True,
     ),
     _gives_up(
         "process-watchdog",
@@ -235,6 +243,7 @@ WORKERS: tuple[LineFormat, ...] = (
         r"(?:NCCL|HCCL|Process group) watchdog thread terminated with exception: (?!(?:CUDA|HIP) error: out of memory).++",
         ALL,
         "PyTorch's ProcessGroupNCCL, which aborts its process on it",
+        of_outsiders=True,
     ),
     _gives_up(
         "process-python-fatal",
@@ -242,6 +251,7 @@ WORKERS: tuple[LineFormat, ...] = (
         r"Fatal Python error: (?:Segmentation fault|Aborted|Bus error|Illegal instruction)",
         ALL,
         "Python's faulthandler",
+        of_outsiders=True,
     ),
 )
 

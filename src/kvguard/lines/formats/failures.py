@@ -49,6 +49,7 @@ def failure(
     versions: tuple[str, ...],
     upstream: str,
     scope: Scope = Scope.ENGINE,
+    of_outsiders: bool = False,
     **fixed: object,
 ) -> LineFormat:
     """A row that tells a cause; `pattern` is the message without the exception's class.
@@ -66,6 +67,7 @@ def failure(
         versions=versions,
         upstream=upstream,
         fixed={"kind": kind, **fixed},
+        of_outsiders=of_outsiders,
     )
 
 

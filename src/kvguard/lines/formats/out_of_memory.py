@@ -105,6 +105,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "the shell, of a process that somebody ended: the kernel, most of the time",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
     failure(
         "fail-exit-137",
@@ -114,6 +115,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "docker compose, kubectl, wrapper scripts: 128 + SIGKILL",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
     failure(
         "fail-killed-by-kernel",
@@ -123,6 +125,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "Linux",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
     failure(
         "fail-killed-by-systemd",
@@ -133,6 +136,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "systemd, in the journal of the unit",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
     failure(
         "fail-killed-by-slurm",
@@ -143,6 +147,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "Slurm",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
     failure(
         "fail-killed-by-ray",
@@ -153,6 +158,7 @@ KILLED: tuple[LineFormat, ...] = (
         ALL,
         "Ray's memory monitor",
         Scope.PROCESS,
+        of_outsiders=True,
     ),
 )
 
