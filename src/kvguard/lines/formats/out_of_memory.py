@@ -1,6 +1,7 @@
 """Memory that ran out: of a device, in the words of each allocator, or of the host, in the words of who killed.
 
-Allocators say how much was asked for, and how much the device has and has left; none of it is the KV cache's. Advice that merely names these words stands in INFO and WARNING records, which nobody believes.
+Allocators say how much was asked for, and how much the device has and has left; none of it is the KV cache's. Advice
+that merely names these words stands in INFO and WARNING records, which nobody believes.
 """
 
 from kvguard.lines.formats.failures import ALL, RAYLET, failure
