@@ -35,7 +35,7 @@ def test_each_check_adds_a_line(tmp_path: Path, capsys: Capture) -> None:
     assert main(["history", str(file)]) == 0
     out = capsys.readouterr().out
     assert "✔ ████████████████████████████████\n" in out
-    assert "✘ failed: kv_cache_too_small\n" in out
+    assert "✘ failed: the KV cache is too small\n" in out
     assert last_ready(file) == 79.0
 
 

@@ -45,8 +45,9 @@ def test_every_severity_has_its_sign(table: dict[Severity, object]) -> None:
     assert set(table) == set(Severity)
 
 
-def test_every_phase_has_its_words() -> None:
+def test_every_phase_and_every_failure_has_its_words() -> None:
     assert set(start_facts.PHASE_WORDS) == set(Phase)
+    assert set(start_facts.FAILURE_WORDS) == set(FailureKind)
 
 
 def test_every_tone_has_its_colour() -> None:

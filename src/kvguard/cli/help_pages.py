@@ -56,7 +56,7 @@ STATUSES: Mapping[str, str] = MappingProxyType(
         "baseline": "0 written, 1 the start failed, 2 usage or unreadable input, 3 its capacity is unknown",
         "explain": _SHOWN,
         "slo": "0 fine, 1 a file is wrong, 2 usage or unreadable input",
-        "history": "0 shown, 2 usage or unreadable input",
+        "history": "0 shown, 1 a line of the file is no record, 2 usage or unreadable input",
         "fleet": "0 every replica is fine, 1 one fails, 2 usage or no answer, 3 one is unknown",
         "formats": "0 shown, 2 usage",
     }

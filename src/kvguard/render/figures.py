@@ -5,7 +5,7 @@ from kvguard.render.layout import INDENT, Cell, Terminal, Tone, columns, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.probe_budget import probe_budget_line
 from kvguard.render.quantities import show, show_bare
-from kvguard.render.start_facts import PHASE_WORDS, place_of, timing_line
+from kvguard.render.start_facts import FAILURE_WORDS, PHASE_WORDS, place_of, timing_line
 from kvguard.startup.report import Capacity, CapacityReport, Start
 
 WIDEST_CELL = 32
@@ -91,7 +91,7 @@ def starts_section(report: CapacityReport, terminal: Terminal) -> list[str]:
             Cell(f"{start.index}", right=True),
             Cell(f"lines {start.first_line} to {start.last_line}", Tone.QUIET),
             Cell(f"vLLM {shown(start.vllm_version, WIDEST_CELL)}" if start.vllm_version else ""),
-            Cell(f"failed: {start.failure_kind}" if start.failure_kind else PHASE_WORDS[start.phase]),
+            Cell(f"failed: {FAILURE_WORDS[start.failure_kind]}" if start.failure_kind else PHASE_WORDS[start.phase]),
             Cell("" if start.max_concurrency is None else show(start.max_concurrency, "requests")),
         ]
         for start in report.history

@@ -6,7 +6,7 @@ from itertools import groupby
 from kvguard.render.layout import Cell, Terminal, Tone, columns, wrap
 from kvguard.render.log_text import shown
 from kvguard.render.quantities import show_bare, with_minus
-from kvguard.render.start_facts import identity
+from kvguard.render.start_facts import FAILURE_WORDS, identity
 from kvguard.render.text import OUTCOME_TONES
 from kvguard.slo.verdict import Outcome
 from kvguard.slotted import dataclass, replace
@@ -71,7 +71,7 @@ def _row(record: Record, before: float | None, largest: float, room: int) -> lis
     _, mark, tone = OUTCOME_TONES[Outcome(record.outcome)] if record.outcome in set(Outcome) else ("", " ", Tone.PLAIN)
     bar = "█" * length or "▏"
     if now is None:
-        bar = f"failed: {start.failure.kind}" if start and start.failure else "no capacity reported"
+        bar = f"failed: {FAILURE_WORDS[start.failure.kind]}" if start and start.failure else "no capacity reported"
     return [
         Cell((record.recorded_at or NAMELESS)[:16].replace("T", " ")),
         Cell(shown(start.vllm_version, 24) if start and start.vllm_version else NAMELESS),

@@ -22,6 +22,20 @@ PHASE_WORDS: Mapping[Phase, str] = MappingProxyType(
 )
 """Each phase as a person would say it."""
 
+FAILURE_WORDS: Mapping[FailureKind, str] = MappingProxyType(
+    {
+        FailureKind.KV_CACHE_TOO_SMALL: "the KV cache is too small",
+        FailureKind.NO_KV_MEMORY: "no memory left for the KV cache",
+        FailureKind.OOM: "out of memory",
+        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: "too little memory free",
+        FailureKind.INVALID_CONFIG: "a wrong argument",
+        FailureKind.ENGINE_CRASH: "an engine died",
+        FailureKind.KILLED: "killed",
+        FailureKind.OTHER: "vLLM gave up",
+    }
+)
+"""Each kind of failure, in a few words behind "failed: "."""
+
 EMPTY_LOG = "empty-log"
 """The reason of a log of which nothing was read."""
 WAITED_OUT = frozenset({EMPTY_LOG, "capacity-not-reported"})

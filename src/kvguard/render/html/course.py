@@ -1,13 +1,10 @@
 """How the start went: the time of its parts, the load it has seen, and the starts before it."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from kvguard.render.html.bars import Stretch, drawing
 from kvguard.render.html.markup import Markup, element
 from kvguard.render.probe_budget import probe_budget_line
-from kvguard.render.start_facts import PHASE_WORDS
-from kvguard.startup.report import ENDED, CapacityReport, FailureKind, Phase, Runtime, Start, StartSummary, Timings
+from kvguard.render.start_facts import FAILURE_WORDS, PHASE_WORDS
+from kvguard.startup.report import ENDED, CapacityReport, Phase, Runtime, Start, StartSummary, Timings
 from kvguard.units import format_ratio, format_seconds
 
 _STEPS = (Phase.LOADING, Phase.PROFILING, Phase.ALLOCATED, Phase.READY)
@@ -24,20 +21,6 @@ _TIMES = (
     ("profile", "profile", "part"),
     ("graphs", "CUDA graphs", "part"),
     ("ready", "first line to ready", "whole"),
-)
-
-
-FAILURE_WORDS: Mapping[FailureKind, str] = MappingProxyType(
-    {
-        FailureKind.KV_CACHE_TOO_SMALL: "the KV cache is too small",
-        FailureKind.NO_KV_MEMORY: "no memory left for the KV cache",
-        FailureKind.OOM: "out of memory",
-        FailureKind.FREE_MEMORY_BELOW_UTILIZATION: "too little memory free",
-        FailureKind.INVALID_CONFIG: "a wrong argument",
-        FailureKind.ENGINE_CRASH: "an engine died",
-        FailureKind.KILLED: "killed",
-        FailureKind.OTHER: "vLLM gave up",
-    }
 )
 
 
