@@ -6,7 +6,7 @@ import pytest
 
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.model_config import model_config
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.requests import held_blocks
@@ -45,7 +45,7 @@ def test_a_chunked_layer_holds_one_chunk_at_most(stored: int, held: int) -> None
 
 def test_a_prefix_is_shared_as_far_as_the_window_still_reaches_back() -> None:
     """Of 64 stored tokens a window of 33 sees those from 32 on: of three whole blocks of the prefix one is inside."""
-    blocks = request_blocks(layout_of(33), Workload(60, 5, shared_prefix_tokens=49))
+    blocks = request_blocks(layout_of(33), Request(60, 5, shared_prefix_tokens=49))
     assert (blocks.each, blocks.shared) == (2, 1)
 
 
@@ -59,5 +59,5 @@ def test_a_prefix_is_shared_as_far_as_the_window_still_reaches_back() -> None:
     ],
 )
 def test_what_limits_a_load_at_the_edge(blocks: int, requests: int, limit: str) -> None:
-    service = serve(layout_of(None, max_num_seqs=3), blocks, Workload(1_000, 25))
+    service = serve(layout_of(None, max_num_seqs=3), blocks, Request(1_000, 25))
     assert (service.requests, service.limited_by) == (requests, limit)

@@ -8,7 +8,7 @@ import pytest
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.changes import suggest
 from kvguard.kvcache.levers import Facts, Lever, Target
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.models import named_config
 from kvguard.kvcache.options import Options
 from kvguard.kvcache.uniform import UniformPool
@@ -105,7 +105,7 @@ def test_what_a_reading_leaves_open_is_spanned_and_its_worse_end_decides() -> No
 
 def test_prompts_may_have_to_share_a_beginning() -> None:
     pool = UniformPool(EXACT(2_561), 16, shares_prefixes=True)
-    load = replace(CARD, workload=Workload(7_500, 1_000), uniform=pool)
+    load = replace(CARD, workload=Request(7_500, 1_000), uniform=pool)
     shared = by_flag(suggest(load, Target(8, of_workload=True)))["tokens that all prompts share"]
 
     # 8 requests of 532 blocks in 2,560: (532 - s) * 8 + s <= 2,560
@@ -114,7 +114,7 @@ def test_prompts_may_have_to_share_a_beginning() -> None:
 
 
 def test_nobody_is_told_to_send_other_requests_or_to_buy_a_hall() -> None:
-    load = replace(CARD, workload=Workload(7_500, 1_000))
+    load = replace(CARD, workload=Request(7_500, 1_000))
     levers = by_flag(suggest(load, Target(4_000, of_workload=True)))
 
     assert "tokens a request" not in levers
@@ -153,7 +153,7 @@ def test_what_cannot_be_computed_is_a_direction() -> None:
 
 
 def test_more_engines_carry_more_of_the_load_but_no_longer_requests() -> None:
-    load = replace(CARD, workload=Workload(3_000, 1_096))
+    load = replace(CARD, workload=Request(3_000, 1_096))
     of_load = by_flag(suggest(load, Target(16, of_workload=True)))
 
     assert of_load["--data-parallel-size"].gives == EXACT(16.0)

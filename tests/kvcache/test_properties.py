@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kvguard.kvcache.architectures import read_model
 from kvguard.kvcache.fit import check_fit, longest_fit
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.models import MODELS, named_config
 from kvguard.kvcache.options import Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import blocks_per_request, describe_pool, pool_blocks
@@ -76,8 +76,8 @@ def test_the_longest_context_starts_and_one_token_more_does_not(name: str, relea
 @given(TOKENS_ONLY, st.integers(2, 100_000), st.integers(1, 8000), st.integers(1, 2000), st.integers(0, 8000))
 def test_a_shared_prefix_never_costs_requests(name: str, blocks: int, prompt: int, output: int, shared: int) -> None:
     laid = layout(name, Release(0, 32, 0))
-    alone = serve(laid, blocks, Workload(prompt, output))
-    together = serve(laid, blocks, Workload(prompt, output, min(shared, prompt)))
+    alone = serve(laid, blocks, Request(prompt, output))
+    together = serve(laid, blocks, Request(prompt, output, min(shared, prompt)))
     assert together.blocks.each <= alone.blocks.each
     if alone.concurrency >= 1:
         assert together.concurrency >= alone.concurrency - 1e-9

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache.load import Workload as Request
+from kvguard.kvcache.load import Request
 from kvguard.slo.evaluate import evaluate
 from kvguard.slo.fit_by_model import explain, fit_by_model
 from kvguard.slo.objectives import Workload

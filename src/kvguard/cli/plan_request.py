@@ -14,7 +14,7 @@ from kvguard.kvcache.budget import Part, card_budget, declared_budget, estimated
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
 from kvguard.kvcache.levers import Facts, Target
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.options import Assumption, Options, resolve
 from kvguard.kvcache.plan import Plan, PoolInput
 from kvguard.kvcache.pool import recover_blocks
@@ -236,7 +236,7 @@ def weights_of(arguments: argparse.Namespace, model: ModelInput, layers: ModelLa
     return Part(estimate_weights(model.config, layers, serving, arguments.quantization), "config")
 
 
-def workload_of(arguments: argparse.Namespace) -> Workload | None:
+def workload_of(arguments: argparse.Namespace) -> Request | None:
     """The declared load; None without a length.
 
     Raises:
@@ -256,7 +256,7 @@ def workload_of(arguments: argparse.Namespace) -> Workload | None:
         return None
     if (shared or 0) > (prompt or 0):
         raise ConfigError(f"--shared-prefix-tokens {shared}: longer than the prompt of {prompt or 0}")
-    return Workload(prompt or 0, output or 0, shared or 0)
+    return Request(prompt or 0, output or 0, shared or 0)
 
 
 def targets_of(arguments: argparse.Namespace, plan: Plan) -> tuple[Target, ...]:

@@ -14,7 +14,7 @@ from kvguard.errors import ConfigError
 from kvguard.kvcache.fit import check_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import blocks_per_request, max_concurrency, pool_blocks
 from kvguard.kvcache.spelling import AND
@@ -63,7 +63,7 @@ class Facts:
     uniform: UniformPool | None = None
     read: Callable[[Options], ModelLayers] | None = None
     options: Options | None = None
-    workload: Workload | None = None
+    workload: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)

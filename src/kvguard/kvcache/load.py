@@ -1,11 +1,11 @@
-"""What one request of a load is, in tokens."""
+"""One request of a load: the tokens that it is, stores and shares."""
 
 from kvguard.slotted import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
-    """One request of the load, at its longest; the shared prefix is part of the prompt."""
+class Request:
+    """One request at its longest, in tokens; the shared prefix is part of the prompt."""
 
     prompt_tokens: int
     output_tokens: int
@@ -18,8 +18,8 @@ class Workload:
 
     @property
     def stored_tokens(self) -> int:
-        """Tokens in the cache while the last one is being computed: that one is never stored."""
-        return max(min(1, self.request_tokens), self.request_tokens - 1)
+        """Tokens in the cache while the last one is computed, which is never stored unless it is the only one."""
+        return self.request_tokens - 1 if self.request_tokens > 1 else self.request_tokens
 
     @property
     def shareable_tokens(self) -> int:

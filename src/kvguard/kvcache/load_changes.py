@@ -15,7 +15,7 @@ from kvguard.kvcache.levers import (
     refused,
     with_options,
 )
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.slotted import replace
 from kvguard.units import Interval
 
@@ -103,7 +103,7 @@ def _at_tokens(facts: Facts, tokens: int) -> Facts:
         return facts
     prompt = max(0, tokens - load.output_tokens)
     shared = min(load.shared_prefix_tokens, prompt)
-    return replace(facts, workload=Workload(prompt, min(load.output_tokens, tokens), shared))
+    return replace(facts, workload=Request(prompt, min(load.output_tokens, tokens), shared))
 
 
 def shared_prefix(question: Question) -> Change | None:

@@ -8,7 +8,7 @@ from kvguard.kvcache.budget import Budget
 from kvguard.kvcache.fit import Refusal, check_fit, longest_fit
 from kvguard.kvcache.layers import ModelLayers
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.options import Assumption, Options, resolve, with_max_model_len
 from kvguard.kvcache.pool import Pool, describe_pool, pool_blocks
 from kvguard.kvcache.serving import Serving
@@ -56,7 +56,7 @@ class Plan:
     layout: Layout
     assumptions: tuple[Assumption, ...]
     pool: PoolInput
-    workload: Workload | None
+    workload: Request | None
     low: End | None
     high: End | None
 
@@ -95,7 +95,7 @@ def make_plan(
     model: ModelLayers,
     options: Options,
     pool: PoolInput,
-    workload: Workload | None = None,
+    workload: Request | None = None,
     total_gpu_bytes: float | None = None,
 ) -> Plan:
     """Plan one deployment.
@@ -114,7 +114,7 @@ def make_plan(
     return Plan(layout, tuple(assumed), pool, workload, low, high)
 
 
-def _end(layout: Layout, pool: PoolInput, workload: Workload | None, end: str) -> End:
+def _end(layout: Layout, pool: PoolInput, workload: Request | None, end: str) -> End:
     available = _stage_bytes(layout, pool, end)
     blocks, stage = pool_blocks(layout, available)
     if pool.override is not None and not _loses_override(layout.serving):

@@ -2,7 +2,7 @@
 
 from math import ceil, floor
 
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.slotted import dataclass
 from kvguard.units import Interval
 
@@ -33,7 +33,7 @@ class UniformPool:
         blocks = Interval(floor(self.blocks.low * factor.low), floor(self.blocks.high * factor.high))
         return UniformPool(blocks, self.block_size, self.shares_prefixes)
 
-    def request(self, load: Workload) -> RequestOfBlocks:
+    def request(self, load: Request) -> RequestOfBlocks:
         """What one request takes; only whole blocks of a prefix are shared, once an engine."""
         whole = ceil(load.stored_tokens / self.block_size)
         shared = min(load.shareable_tokens // self.block_size, whole) if self.shares_prefixes else 0

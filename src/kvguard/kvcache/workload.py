@@ -6,7 +6,7 @@ from kvguard.kvcache import releases
 from kvguard.kvcache.groups import Group
 from kvguard.kvcache.layers import LayerKind
 from kvguard.kvcache.layout import Layout
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.requests import held_blocks
 from kvguard.slotted import dataclass
 
@@ -35,7 +35,7 @@ class Service:
     limited_by: str
 
 
-def request_blocks(layout: Layout, workload: Workload) -> RequestBlocks:
+def request_blocks(layout: Layout, workload: Request) -> RequestBlocks:
     """Blocks of one request of the load once it has generated all its tokens."""
     each = shared = 0
     for group in layout.groups:
@@ -46,7 +46,7 @@ def request_blocks(layout: Layout, workload: Workload) -> RequestBlocks:
     return RequestBlocks(each, shared)
 
 
-def serve(layout: Layout, blocks: int, workload: Workload) -> Service:
+def serve(layout: Layout, blocks: int, workload: Request) -> Service:
     """The load on a pool of so many blocks.
 
     Args:
@@ -64,7 +64,7 @@ def serve(layout: Layout, blocks: int, workload: Workload) -> Service:
     return Service(need, concurrency, share, requests, limit)
 
 
-def _limit(layout: Layout, workload: Workload, concurrency: float) -> str:
+def _limit(layout: Layout, workload: Request, concurrency: float) -> str:
     longest = layout.serving.max_model_len
     if workload.request_tokens > longest:
         return "max_model_len"
@@ -73,7 +73,7 @@ def _limit(layout: Layout, workload: Workload, concurrency: float) -> str:
     return "max_num_seqs" if concurrency >= layout.serving.max_num_seqs else "kv_cache"
 
 
-def _shared(group: Group, layout: Layout, workload: Workload) -> tuple[int, int]:
+def _shared(group: Group, layout: Layout, workload: Request) -> tuple[int, int]:
     """Blocks of one group that a request saves by the shared prefix, and blocks that the prefix itself keeps.
 
     Only whole blocks are shared, in the unit in which all groups' blocks end together.

@@ -2,7 +2,7 @@
 
 from math import ceil, floor, inf
 
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.uniform import UniformPool
 from kvguard.slo.exactness import exact_concurrency
 from kvguard.slo.fit import Fit, in_blocks, spanned
@@ -11,7 +11,7 @@ from kvguard.startup.report import Capacity, Start, TokenFigure
 from kvguard.units import Interval, format_count
 
 
-def fit_by_log(start: Start, engine: Capacity, request: Workload, uniform: bool) -> Fit | None:
+def fit_by_log(start: Start, engine: Capacity, request: Request, uniform: bool) -> Fit | None:
     """Requests of that length on that engine; `None` where the log holds too few figures.
 
     Args:
@@ -49,14 +49,14 @@ def uniform_pools(start: Start, engine: Capacity) -> tuple[UniformPool, ...]:
     return tuple(UniformPool(blocks, size, sharing) for size in sizes if (blocks := _blocks(engine, size)) is not None)
 
 
-def _one_kind(start: Start, engine: Capacity, request: Workload) -> Fit | None:
+def _one_kind(start: Start, engine: Capacity, request: Request) -> Fit | None:
     pools = uniform_pools(start, engine)
     sizes = [format_count(pool.block_size) for pool in pools]
     counted = f"in blocks of {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))} tokens" if sizes else ""
     return spanned([_in_whole_blocks(pool, request) for pool in pools], counted)
 
 
-def _in_whole_blocks(pool: UniformPool, request: Workload) -> Fit:
+def _in_whole_blocks(pool: UniformPool, request: Request) -> Fit:
     need = pool.request(request)
     return Fit(pool.holds(need), in_blocks(pool.usable.low, need.added, need.shared))
 
@@ -76,7 +76,7 @@ def _blocks(engine: Capacity, size: int) -> Interval | None:
     return Interval(low, high) if low <= high else None
 
 
-def _open(start: Start, engine: Capacity, request: Workload, by_tokens: Fit | None) -> Fit | None:
+def _open(start: Start, engine: Capacity, request: Request, by_tokens: Fit | None) -> Fit | None:
     """Both answers, where the log does not tell the kinds of layers."""
     length = engine.max_model_len
     at_length = exact_concurrency(engine, start.block_size, is_hybrid(start, engine))

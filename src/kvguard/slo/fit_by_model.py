@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kvguard.errors import ConfigError
 from kvguard.kvcache.layout import Layout, lay_out
-from kvguard.kvcache.load import Workload
+from kvguard.kvcache.load import Request
 from kvguard.kvcache.options import Options, resolve
 from kvguard.kvcache.pool import recover_blocks
 from kvguard.kvcache.workload import serve
@@ -91,7 +91,7 @@ def _explained(model: ServedModel, options: tuple[Options, ...], figures: Figure
     )
 
 
-def fit_by_model(explained: tuple[Explained, ...], request: Workload) -> Fit:
+def fit_by_model(explained: tuple[Explained, ...], request: Request) -> Fit:
     """Requests of that length on an engine whose pool is explained: exact but for what the log leaves open."""
     groups = len(explained[0].layout.groups)
     counted = "by config.json" if groups == 1 else f"by config.json: {groups} groups of layers"
@@ -100,7 +100,7 @@ def fit_by_model(explained: tuple[Explained, ...], request: Workload) -> Fit:
     return found
 
 
-def _fit(explained: Explained, load: Workload) -> Fit:
+def _fit(explained: Explained, load: Request) -> Fit:
     low, high = (serve(explained.layout, floor(end), load) for end in (explained.blocks.low, explained.blocks.high))
     how = in_blocks(explained.blocks.low - 1, low.blocks.each, low.blocks.shared)
     return Fit(Interval(low.concurrency, high.concurrency), how)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kvguard.kvcache import load
+from kvguard.kvcache.load import Request
 from kvguard.slotted import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ class Workload:
         return self.prompt_tokens + self.output_tokens if self.prompt_tokens else 0
 
     @property
-    def request(self) -> load.Workload:
+    def request(self) -> Request:
         """One request, as the arithmetic takes it."""
-        return load.Workload(self.prompt_tokens, self.output_tokens, self.shared_prefix_tokens)
+        return Request(self.prompt_tokens, self.output_tokens, self.shared_prefix_tokens)
 
     @property
     def longest_request_tokens(self) -> int | None:

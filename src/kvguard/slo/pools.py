@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError
-from kvguard.kvcache.load import Workload as Request
+from kvguard.kvcache.load import Request
 from kvguard.slo.fit import Fit
 from kvguard.slo.fit_by_log import fit_by_log, refutes_uniform
 from kvguard.slo.objectives import Workload

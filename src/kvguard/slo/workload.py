@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import floor, isinf
 
-from kvguard.kvcache.load import Workload as Request
+from kvguard.kvcache.load import Request
 from kvguard.slo.fit import Fit
 from kvguard.slo.objectives import Workload
 from kvguard.slo.observation import Observation, computed, unknown
