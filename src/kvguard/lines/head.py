@@ -182,7 +182,9 @@ def _from_row(head: Head) -> tuple[Head, bool] | None:
     if found is None:
         return None
     line, stamp = found
-    return head._replace(message=clean(line), outer_stamp=stamp if stamp is not None else head.outer_stamp), False
+    return head._replace(
+        message=clean(line), outer_stamp=stamp if head.outer_stamp is None else head.outer_stamp
+    ), False
 
 
 def _without_prefix(head: Head, outer_only: bool, relayed: bool = False) -> tuple[Head, bool] | None:
