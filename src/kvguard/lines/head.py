@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kvguard.events import Role, Trust
-from kvguard.lines import cells, json_record, stamps
+from kvguard.lines import json_record, stamps
 from kvguard.lines.patterns import compiled
 from kvguard.lines.prefixes import PREFIXES, Prefix
 from kvguard.lines.tags import speaker
@@ -178,6 +178,10 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
 
 
 def _from_row(head: Head) -> tuple[Head, bool] | None:
+    if ',"' not in head.message:
+        return None
+    from kvguard.lines import cells  # most logs are no table
+
     found = cells.line_of(head.message)
     if found is None:
         return None
