@@ -86,6 +86,8 @@ ODD = {
     "a query of thousands": (f"GET /readyz?{'a=b&' * 3500}verbose HTTP/1.1\r\nHost: x\r\n\r\n", 200),
     "a query that is none": ("GET /readyz?%=%&verbose=%zz HTTP/1.1\r\nHost: x\r\n\r\n", 200),
     "a promise to send": ("PUT /readyz HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", 405),
+    "three thousand headers": ("GET /livez HTTP/1.1\r\nHost: x\r\n" + "a:b\r\n" * 3000 + "\r\n", 400),
+    "a hundred headers": ("GET /livez HTTP/1.1\r\nHost: x\r\n" + "a:b\r\n" * 100 + "\r\n", 200),
     "a folded header": ("GET /livez HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 200),
     "a zero in a header": ("GET /livez HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", 400),
     "ends of a line alone": ("GET /livez HTTP/1.1\nHost: x\n\n", 200),

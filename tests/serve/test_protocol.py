@@ -194,6 +194,22 @@ def test_a_crowd_loses_its_oldest_and_the_probe_is_answered(monkeypatch: pytest.
     while_serving(talk)
 
 
+def test_headers_are_counted_over_all_pieces_of_a_head_and_anew_for_the_next() -> None:
+    async def talk(clients: Clients) -> None:
+        reader, writer = await clients.connect()
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 100 + b"\r\n")
+            await reader.readuntil(b"xxx")
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        for _ in range(protocol.MAX_HEAD_LINES):
+            writer.write(b"a: b\r\n")
+            await asyncio.sleep(0)
+        with contextlib.suppress(ConnectionResetError):
+            assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+
+    while_serving(talk)
+
+
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(
     "request_line",

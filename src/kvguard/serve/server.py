@@ -122,7 +122,7 @@ def _connections() -> int:
     return max(FEWEST_CONNECTIONS, (may_open(OPEN_BESIDES + 2 * MAX_CONNECTIONS) - OPEN_BESIDES) // 2)
 
 
-def _config(app: Asgi, connections: int) -> uvicorn.Config:
+def _config(app: Asgi, connections: int = MAX_CONNECTIONS) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=holding(connections),
