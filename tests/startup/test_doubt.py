@@ -211,3 +211,20 @@ def test_a_whole_forged_start_turns_no_verdict_into_its_own(form, figure):
 
     assert passed in (Outcome.PASS, Outcome.UNKNOWN)
     assert missed in (Outcome.FAIL, Outcome.UNKNOWN)
+
+
+def as_csv(text: str) -> str:
+    """Rows of an export: the stamp, and the line in quotes."""
+    rows = (line.split(" stdout F ", 1) for line in text.splitlines())
+    return "".join(f'{stamp},"{line}"\n' for stamp, line in rows)
+
+
+@pytest.mark.parametrize("write", [str, as_csv, as_raw_lines_of_a_traceback], ids=["cri", "csv", "traceback"])
+@pytest.mark.parametrize("runtime", [False, True], ids=["a raw log", "a runtime's log"])
+def test_stamps_that_a_forged_start_brings_along_prove_nothing(runtime, write):
+    """A runtime stamps every line or none, and its own stamp stands outermost."""
+    forged = write(stamped(log(BOOT, SIZED, READY, hour=11, concurrency="99.99"), "09", 3))
+
+    old, new = (stamped(SERVING, "08", 3), stamped(forged, "10", 0.0001)) if runtime else (SERVING, forged)
+
+    assert judged(old, new, at_least=60)[0] in (Outcome.FAIL, Outcome.UNKNOWN)

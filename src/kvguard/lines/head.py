@@ -165,7 +165,9 @@ def _from_json(head: Head) -> tuple[Head, bool] | None:
         engine=named.engine if named is not None and named.engine is not None else head.engine,
         rank=(named.rank if named is not None else None) or head.rank,
         stamp=stamps.seconds(found.stamp) if found.stamp and own else head.stamp,
-        outer_stamp=stamps.seconds(found.stamp) if found.stamp and not own else head.outer_stamp,
+        outer_stamp=stamps.seconds(found.stamp)
+        if found.stamp and not own and head.outer_stamp is None
+        else head.outer_stamp,
         level=(found.level if own else None) or head.level,
         shipped_level=head.shipped_level if own else found.level,
         file=found.file or head.file,
@@ -234,7 +236,7 @@ def _taken(head: Head, prefix: Prefix, match: "re.Match[str]", rest: str) -> Hea
         changes.update(_tag_fields(head, groups))
     if prefix.name.startswith("vllm-"):
         changes["of_vllm"] = True
-    if "stamp" in groups:
+    if "stamp" in groups and not (prefix.outer and head.outer_stamp is not None):  # the runtime's own stands outermost
         changes["outer_stamp" if prefix.outer else "stamp"] = stamps.seconds(groups["stamp"])
     if "level" in groups:
         changes.update(level=groups["level"].upper(), of_http_server=match[0] == HTTP_SERVER)

@@ -74,7 +74,8 @@ class Doubt:
         if new.phase is not Phase.READY or not self._repeats(new):
             return False
         arrived = _difference(new.began_clock, new.ready_clock)
-        return max(arrived or 0.0, _took(new) or 0.0) >= SHORTEST_START
+        stamped = _took(new) if self.old.by_outer_stamp else None  # a runtime stamps every line or none
+        return max(arrived or 0.0, stamped or 0.0) >= SHORTEST_START
 
     def is_contested(self, new: StartState) -> bool:
         """Whether nothing but words that anybody may have printed tells which of the two serves.
