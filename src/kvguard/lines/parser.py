@@ -77,9 +77,8 @@ class StartupLogParser:
 
     def pass_over(self, stretch: Stretch, scout: Scout) -> Iterator[Event] | None:
         """Take what a scout has passed over as if it had come by `feed`; `None` where the lines must be read."""
-        if (
-            self.framer.in_line or self.scout() != scout
-        ):  # the very skimmer that it was a copy of, which may have learnt
+        # the scout must be a copy of the very skimmer that is here; what that has learnt since does no harm
+        if self.framer.in_line or self.scout() != scout:
             return None
         events = [*self._skimmer.told(), *stretch.events_behind(self.framer.lines)]
         self.framer.skip(stretch.end - stretch.begin, stretch.lines)

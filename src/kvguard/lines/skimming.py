@@ -37,7 +37,7 @@ MAX_KNOWN = 64
 """Kinds of stats lines remembered: one an engine and front end."""
 MAX_ENDINGS = 8
 """Endings of access lines remembered: one a status code that is common."""
-MAX_SEEN = 4096
+MAX_SEEN = 1024
 """Figures of one kind of stats lines remembered."""
 
 _NEWLINE_IS_ONE = bytes(byte == ord("\n") for byte in range(256))
