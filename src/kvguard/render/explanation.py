@@ -97,11 +97,15 @@ def _plain(value: object) -> str:
     return str(value)
 
 
+def _kept(trace: Trace) -> str:
+    return "; behind → what of it the report holds" if _reported(trace) else ""
+
+
 def _summary(trace: Trace) -> list[str]:
     counts = trace.report.counts
     unknown = [step for step in trace.steps if step.format is None]
     lines = [
-        f"{counts.matched:,} of {format_quantity(counts.lines, 'lines')} told something.",
+        f"{counts.matched:,} of {format_quantity(counts.lines, 'lines')} told something{_kept(trace)}.",
         f"{origin_line(trace.report)}.",
     ]
     if trace.left_out:
