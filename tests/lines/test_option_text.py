@@ -91,11 +91,17 @@ def test_a_drafters_tokens_are_an_option_of_the_server() -> None:
     arguments = (
         "{'model': 'm', 'speculative_config': {'method': 'ngram', 'num_speculative_tokens': 5}, 'enable_lora': True}"
     )
-    namespace = (
-        """speculative_config='{"model": "acme/draft", "num_speculative_tokens": 4}', max_loras=2, model='m', x=1"""
-    )
+    namespace = """speculative_config='{"num_speculative_tokens": 4}', max_loras=2, enable_lora=True, model='m', x=1"""
 
     assert dict(pairs(config)) == {"num_speculative_tokens": 3, "dtype": "torch.bfloat16"}
     assert dict(dictionary(arguments)) == {"model": "m", "num_speculative_tokens": 5, "enable_lora": True}
-    assert dict(pairs(namespace)) == {"num_speculative_tokens": 4, "max_loras": 2, "model": "m"}
+    assert dict(pairs(namespace)) == {"num_speculative_tokens": 4, "max_loras": 2, "enable_lora": True, "model": "m"}
     assert "num_speculative_tokens" not in pairs("speculative_config=None, kv={'num_speculative_tokens': 9}, seed=0)")
+
+
+def test_what_adapters_may_take_is_nothing_where_there_are_none():
+    assert dict(pairs("enable_lora=False, max_loras=1, max_lora_rank=16, model='m')")) == {
+        "enable_lora": False,
+        "model": "m",
+    }
+    assert dict(dictionary("{'enable_lora': True, 'max_loras': 4}")) == {"enable_lora": True, "max_loras": 4}

@@ -66,6 +66,8 @@ OPTIONS = frozenset(
 )
 """The options that a report may repeat: none of them can hold a secret."""
 
+OF_ADAPTERS = ("max_loras", "max_lora_rank")
+"""Options that older releases print at their defaults, and that are nothing at all without `enable_lora`."""
 MAX_NUMBER = 10**15
 """Larger numbers are no option's: a hostile line may hold any."""
 _QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
@@ -122,8 +124,11 @@ def _outermost(form: str, text: str, level: int) -> dict[str, object]:
 
 
 def _known(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Only what a report may repeat, and only what is set to a value that an option can have."""
-    return MappingProxyType({key: value for key, value in options.items() if key in OPTIONS and _possible(value)})
+    """Only what a report may repeat, and only what is set to a value that means something."""
+    idle = () if options.get("enable_lora") is True else OF_ADAPTERS
+    return MappingProxyType(
+        {key: value for key, value in options.items() if key in OPTIONS and key not in idle and _possible(value)}
+    )
 
 
 def _possible(value: object) -> bool:
