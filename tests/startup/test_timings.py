@@ -38,3 +38,10 @@ def test_a_clock_that_goes_back_while_the_server_serves_takes_no_time_away() -> 
     first, later = log(STATS, hour=18), log(STATS, hour=11)
 
     assert start_of(log(BOOT, SIZED, READY) + first + later + first).timings.ready == 103.0
+
+
+def test_a_clock_that_goes_back_behind_a_lost_head_moves_no_beginning() -> None:
+    """However many of the statistics' lines are told: of those that are skimmed only the last is."""
+    tail = log(READY, STATS, hour=18)
+
+    assert start_of(tail + log(STATS, hour=11)).began == start_of(tail).began

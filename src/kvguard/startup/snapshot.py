@@ -33,7 +33,7 @@ from kvguard.startup.report import (
 from kvguard.startup.state import EngineState, RankState, Sighting, StartState, whole
 from kvguard.startup.versions import token_figure
 
-SHORTEST_START = 1.0
+SHORTEST_MEASURED = 1.0
 """Seconds: what seems shorter was stamped, or handed over, when it was all over. vLLM's imports alone take more."""
 
 
@@ -245,8 +245,8 @@ def _deployment(state: StartState, engines: Sequence[Capacity]) -> DeploymentCap
     told = [engine for engine in engines if has_told(engine)]
     expected = engines_expected(state)
     lengths = {engine.max_model_len for engine in told}  # requests of several add up to nothing
-    whole = len(lengths) == 1 and len(told) == expected and is_complete(state)
-    capacity = together(engines, expected, addable=whole)
+    addable = len(lengths) == 1 and len(told) == expected and is_complete(state)
+    capacity = together(engines, expected, addable=addable)
     return replace(capacity, weakest=_with_loose_cache(state, capacity.weakest))
 
 
@@ -383,7 +383,7 @@ def _ready_after(state: StartState) -> float | None:
         took = None if state.clock_went_back else elapsed(state.began, state.ready_stamp)
     elif state.ready_clock is not None and state.began_clock is not None:
         took = state.ready_clock - state.began_clock
-    return None if took is None or took < SHORTEST_START else round(took, 3)
+    return None if took is None or took < SHORTEST_MEASURED else round(took, 3)
 
 
 def _runtime(state: StartState, source: str) -> Runtime:

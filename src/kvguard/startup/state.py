@@ -313,11 +313,11 @@ class StartState:
         stamp = self.stamp_of(origin)
         if stamp is None:
             return
-        if self.began is None or 0 < elapsed(stamp, self.began) < LONGEST_START:
+        under_way = self.phase not in SETTLED  # what a clock does behind ready changes nothing of the start's time
+        if self.began is None or (under_way and 0 < elapsed(stamp, self.began) < LONGEST_START):
             self.began = stamp
         back = 0.0 if self.latest is None else elapsed(stamp, self.latest)
-        if self.phase not in SETTLED:  # what a clock does behind ready takes no time away from the start
-            self.clock_went_back |= LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
+        self.clock_went_back |= under_way and LONGEST_BUFFER < back < YEAR / 2  # more is the step over New Year
         self.latest = self.heard = stamp
 
     def quote(self, event: Event) -> None:
