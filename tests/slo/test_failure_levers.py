@@ -12,7 +12,7 @@ from kvguard.slo.objectives import Slo
 from kvguard.slo.verdict import Lever, Verdict
 from kvguard.startup.report import Failure, FailureKind, Memory, Phase, Start
 from kvguard.units import GIB
-from tests.slo.reports import judged, place, report, start, without_capacity
+from tests.slo.reports import ENGINE, judged, place, report, start, without_capacity
 
 OUT = Failure(FailureKind.OOM, "CUDA out of memory. Tried to allocate …", place(30))
 LACKING = replace(OUT, needed_bytes=round(1.74 * GIB), available_bytes=round(0.59 * GIB))
@@ -146,6 +146,18 @@ def test_the_allocator_s_own_two_figures_say_how_much_smaller() -> None:
     guard.end()
     lower = by_flag(guard.verdict)["--gpu-memory-utilization"]
     assert (lower.value, lower.low) == ("0.86", None)  # V0 told blocks, not the cache's bytes
+
+
+@pytest.mark.parametrize("basis", ["profiled", "declared"])
+@pytest.mark.parametrize("lacking", [6, 9, 30])
+def test_no_share_is_proposed_that_leaves_less_than_the_weights(lacking: int, basis: str) -> None:
+    """14.99 GiB of weights are 0.63 of the card."""
+    blocks = replace(ENGINE, kv_cache_bytes=None, gpu_blocks=2_560)
+    failed = replace(LACKING, needed_bytes=(lacking + 1) * GIB, available_bytes=GIB)
+    for engine in (ENGINE, blocks):
+        found = of(sized(failed, engines=(engine,), kv_cache_basis=basis)).levers[0]
+        value = found.value or ""
+        assert value == "lower" or float(value) > 0.62, found.spelt
 
 
 def test_a_cache_too_small_for_one_request_then_would_be_refused() -> None:

@@ -149,10 +149,12 @@ def _lowered(facts: Facts, short: Interval | None) -> tuple[str, Interval | None
     share, total, cache = facts.utilization, facts.total_bytes, facts.kv_cache_bytes
     if short is not None and facts.fixed == "bytes" and cache is not None:
         value = floor((cache.low - short.high) / MIB) * MIB
-        return str(value), Interval(value - cache.low, value - cache.high)
+        return (str(value), Interval(value - cache.low, value - cache.high)) if value > 0 else ("lower", None)
     if short is None or facts.fixed is not None or share is None or total is None:
         return "lower", None
     lower = floor((share - short.high / total.low) * 100 + 1e-9) / 100
+    if total.high * lower <= (0 if facts.weights_bytes is None else facts.weights_bytes.low):
+        return "lower", None  # the weights alone would not fit
     return f"{lower:g}", Interval(total.high * (lower - share), total.low * (lower - share))
 
 
