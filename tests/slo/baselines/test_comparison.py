@@ -282,6 +282,13 @@ def test_engines_that_are_gone_are_a_loss_of_the_total(release: str) -> None:
     assert not difference(baseline_of([both]), baseline_of([one])).same_capacity
 
 
+@pytest.mark.parametrize(("told", "differs"), [(1, False), (4, True)])
+def test_a_default_that_one_release_alone_prints_is_no_difference(told: int, differs: bool) -> None:
+    silent, telling = (replace(BASE, arguments_told=True, options=options) for options in ({}, {"max_loras": told}))
+    for old, new in ((silent, telling), (telling, silent)):
+        assert [change.name for change in difference(old, new).options] == ["max_loras"] * differs
+
+
 def test_engines_that_have_come_make_up_for_no_smaller_one() -> None:
     both, one = of_run("0.32.0-cpu-dp2"), of_run("0.32.0-cpu-base")
     (check,) = evaluate(both, replace(slo(max_drop=0.05), baseline=baseline_of([one]))).checks

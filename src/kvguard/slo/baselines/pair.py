@@ -12,6 +12,8 @@ from kvguard.startup.report import SERVING_OPTIONS
 DEFAULT = "default"
 _ONLY_ARGUMENTS = frozenset({"gpu_memory_utilization", "max_num_seqs", *ARGUMENTS})
 """Options that no other line tells: what a list of arguments leaves out has its default."""
+_DEFAULTS = {"max_loras": 1, "max_lora_rank": 16}
+"""vLLM's defaults of options that some releases print and others leave out (config/lora.py)."""
 
 
 class OptionChange(NamedTuple):
@@ -72,6 +74,8 @@ class Pair:
             if name == "gpu_memory_utilization":
                 old, new = _utilization(self.old), _utilization(self.new)
             left_out = name in _ONLY_ARGUMENTS
+            if name in _DEFAULTS and (old, new) in ((None, _DEFAULTS[name]), (_DEFAULTS[name], None)):
+                continue  # one side prints its default, the other leaves it out
             if (
                 old != new
                 and (old is not None or (left_out and self.old.arguments_told))
