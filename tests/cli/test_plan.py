@@ -4,6 +4,7 @@ import argparse
 import io
 import json
 import os
+import re
 import struct
 import threading
 from pathlib import Path
@@ -213,6 +214,23 @@ def test_a_nominal_card_is_a_listed_assumption(capsys: Capture) -> None:
 
     assert "nominal size" in next(row["why"] for row in nominal["assumptions"] if "gpu" in row["option"])
     assert not [row for row in measured["assumptions"] if "gpu" in row["option"]]
+
+
+@pytest.mark.parametrize(
+    ("memory", "release", "batch"),
+    [
+        ("119.6GiB", "0.33.0", 2048),
+        ("119.6GiB", "0.32.0", 8192),
+        ("119.2GiB", "0.33.0", 8192),
+        ("24GiB", "0.33.0", 2048),
+    ],
+)
+def test_a_dgx_spark_is_told_from_cards_of_128_gb(memory: str, release: str, batch: int, capsys: Capture) -> None:
+    words = ("llama-3.1-8b", "--gpu-memory", memory, "--max-model-len", "8192", "--vllm-version", release)
+
+    _, told = page(capsys, *words)
+
+    assert re.search(r"--max-num-batched-tokens +(\d+)", told)[1] == str(batch)  # type: ignore[index]
 
 
 def test_the_page_says_what_fits_and_what_is_assumed(capsys: Capture) -> None:

@@ -188,3 +188,29 @@ def test_counts_add_up() -> None:
     stats = STATS.format(pid=PID, minute=1, engine=0, running=1, waiting=0, usage="1.0", part="").encode() + b"\n"
 
     assert dataclasses.asdict(report(PLAIN + stats * 10).counts)["lines"] == PLAIN.count(b"\n") + 10
+
+
+def test_stats_lines_behind_a_restart_of_new_pids_are_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = lines_read(monkeypatch)
+    stats = "".join(
+        STATS.format(pid=pid, minute=minute % 60, engine=engine, running=engine, waiting=0, usage="1.0", part="") + "\n"
+        for pid in (f"9{PID}",)
+        for minute in range(200)
+        for engine in range(2)
+    ).encode()
+    data = PLAIN + PLAIN.replace(b"pid=", b"pid=9") + stats
+
+    found = report(data)
+
+    assert len(seen) <= 2 * PLAIN.count(b"\n") + 4
+    assert found == plainly(monkeypatch, data)
+    assert found.start is not None
+    assert (found.starts, found.start.runtime.samples, found.start.runtime.peak_running) == (2, 400, 1)
+
+
+def test_what_an_earlier_line_tells_late_is_not_learnt_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = STATS.format(pid=PID, minute=1, engine=0, running=1, waiting=0, usage="1.0", part="")
+    cut = f"(APIServer pid={PID}) INFO 11-29 18:00:00 [loggers.py:335] Engine 000: Avg prompt"
+    data = PLAIN + f"{stats}\n{cut}\n{stats}\n{stats}\n".encode()
+
+    assert report(data, 1) == report(data) == plainly(monkeypatch, data)

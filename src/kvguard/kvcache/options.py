@@ -251,11 +251,14 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
         chunk = 2048 if release >= releases.V0_CHUNKS_2048 else 512
         batched = chunk if length > _LONG_IN_V0 and not latent else max(length, 2048)
         return (batched, "the default of the V0 engine"), (256, "the default of the V0 engine")
-    large = total is not None and total >= 70 * GIB and not _is_gb10(release, total)
+    large = total is not None and total >= 70 * GIB
     on_large = "the default of `vllm serve` on a card of 70 GiB and more"
     seqs: _Default = (1024, on_large) if large else (256, "the default of `vllm serve`; 1024 from 70 GiB")
     if release < releases.SEQUENCES_BY_CARD:
         seqs = (1024, "the default of the first releases of V1")
+    if large and total is not None and _is_gb10(release, total):
+        why = "the default on a DGX Spark, which a GPU of this memory is taken for"
+        return (2048, why), (256, why)
     if not large:
         return (2048, "the default of `vllm serve`; 8192 from 70 GiB"), seqs
     huge = total is not None and total >= 160 * GIB and release >= releases.BATCH_OF_HUGE_CARDS
@@ -264,7 +267,7 @@ def _batch(options: Options, engine: str, length: int, latent: bool, total: floa
 
 def _is_gb10(release: Release, total: float) -> bool:
     """DGX Spark has the memory of a large card (119.6 to 119.7 GiB) and, by now, the defaults of a small one."""
-    return release >= releases.GB10_IS_SMALL and 119 * GIB <= total < 120 * GIB
+    return release >= releases.GB10_IS_SMALL and 119.5 * GIB <= total < 119.8 * GIB  # 128 GB are 119.2
 
 
 def _async_scheduling(options: Options) -> bool:

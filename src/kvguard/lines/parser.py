@@ -60,7 +60,8 @@ class StartupLogParser:
             for event in self._line(number, raw):
                 told.append(event)
                 yield event
-            self._skimmer.learn(raw, told)
+            # a message of an earlier line may have waited for this one
+            self._skimmer.learn(raw, [event for event in told if event.origin.line == number])
             self.framer.skim = self._skimmer.skim if self._may_skim() else None
 
     def end(self) -> Iterator[Event]:

@@ -14,7 +14,7 @@ What is told is the same as without skimming, line numbers included: a property 
 import re
 from collections.abc import Callable
 
-from kvguard.events import Event, StatsLogged
+from kvguard.events import Event, ProcessSpoke, StatsLogged
 from kvguard.lines import stamps
 from kvguard.slotted import dataclass, field, replace
 
@@ -33,12 +33,12 @@ MARK = b"]"
 """Closes the source file's bracket in every release's record; access lines and progress bars have none."""
 CUT = b" P "
 """Stands in every line that the kubelet's runtime has cut: the mark may be in its next part."""
-MAX_KNOWN = 64
-"""Kinds of stats lines remembered: one an engine and front end."""
+MAX_KNOWN = 512
+"""Kinds of stats lines remembered: one an engine and front end, of each process."""
 MAX_ENDINGS = 8
 """Endings of access lines remembered: one a status code that is common."""
-MAX_SEEN = 1024
-"""Figures of one kind of stats lines remembered."""
+MAX_SEEN = 16384
+"""Figures remembered, of all kinds of stats lines."""
 
 _NEWLINE_IS_ONE = bytes(byte == ord("\n") for byte in range(256))
 _SUMMED = 2**16
@@ -87,6 +87,8 @@ class _Kind:
     """Of the last of them."""
     seen: set[bytes] = field(default_factory=set)
     """Figures that the peaks cover."""
+    room: int = 0
+    """How many of them are remembered."""
     running: int = 0
     waiting: int = 0
     usage: float = -1.0
@@ -122,7 +124,7 @@ class _Kind:
         return at
 
     def _raise_peaks(self, figures: bytes, line: int) -> None:
-        if len(self.seen) >= MAX_SEEN:
+        if len(self.seen) >= self.room:
             self.seen.clear()
         self.seen.add(figures)
         words = figures.split()
@@ -216,13 +218,13 @@ class Skimmer:
         if _REQUEST in raw:
             if not events:
                 self._learn_ending(raw[raw.rindex(_REQUEST) :] + b"\n")
-        elif asked is not None and len(events) == 1 and len(self._kinds) < MAX_KNOWN:
-            (told,) = events
-            if isinstance(told, StatsLogged) and told.preemptions is None:
-                before, rates, after = asked
-                names = b"".join(b", " + name + rb": [\d.]{1,8}%" for name in rates)
-                pattern = _STAMP.join(map(re.escape, before)) + _FIGURES + names + re.escape(after)
-                self._kinds[asked] = _Kind(told, re.compile(pattern))
+        elif asked is not None and len(self._kinds) < MAX_KNOWN and (told := _stats_alone(events)) is not None:
+            before, rates, after = asked
+            names = b"".join(b", " + name + rb": [\d.]{1,8}%" for name in rates)
+            pattern = _STAMP.join(map(re.escape, before)) + _FIGURES + names + re.escape(after)
+            self._kinds[asked] = _Kind(told, re.compile(pattern))
+            for kind in self._kinds.values():
+                kind.room = MAX_SEEN // len(self._kinds)
 
     def told(self) -> list[StatsLogged]:
         """What the stats lines since the last call tell, in the order of their last lines."""
@@ -294,17 +296,17 @@ class Skimmer:
         """The line that begins here, if it is a stats line whose wording has been read before."""
         if self._latest is not None and (match := self._latest.pattern.match(data, line)) is not None:
             return self._latest, match
-        for kind in self._kinds.values():
-            if (match := kind.pattern.match(data, line)) is not None:
-                self._latest = kind
-                return kind, match
         found = re.compile(_STATS).match(data, line)
         if found is None:
             return None
         wording = tuple(re.split(_STAMP, found["before"])), tuple(re.findall(_RATE, found["rates"])), found["after"]
-        if wording not in self._kinds:
+        kind = self._kinds.get(wording)
+        if kind is None:
             self._asked = wording
-        return None
+            return None
+        self._latest = kind
+        match = kind.pattern.match(data, line)
+        return None if match is None else (kind, match)
 
     def _nearest(self, data: bytes, start: int) -> int:
         """Where the nearest anchor stands, less than nothing if none does."""
@@ -325,3 +327,13 @@ class Skimmer:
             if self._places[anchor] < 0:
                 del self._places[anchor]
         return self._places
+
+
+def _stats_alone(events: list[Event]) -> StatsLogged | None:
+    """The stats that a line has told, if that is all that any line of its wording can tell.
+
+    Who speaks, which is told of each process while a start is in doubt, stands in the wording.
+    """
+    *spoken, told = events or (None,)
+    alone = all(isinstance(event, ProcessSpoke) for event in spoken)
+    return told if alone and isinstance(told, StatsLogged) and told.preemptions is None else None
