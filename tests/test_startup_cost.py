@@ -45,6 +45,10 @@ def test_an_slo_file_costs_its_readers_and_no_web_stack(tmp_path: Path) -> None:
     assert "yaml" in loaded
 
 
+def test_a_check_that_names_no_file_beside_its_log_costs_no_pathlib() -> None:
+    assert loaded_by("check", RAG, "--min-concurrency", "2.5") & {"pathlib", "urllib", "ipaddress", "signal"} == set()
+
+
 def test_the_version_costs_no_parser() -> None:
     loaded = loaded_by("--version")
 

@@ -1,9 +1,8 @@
 """A verdict to its reports, its record, a line on stderr where no page says it, and the exit status."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from kvguard.cli import exit_status
 from kvguard.cli.output import Destination, write_reports
@@ -15,6 +14,9 @@ from kvguard.slo.verdict import Outcome, Verdict
 from kvguard.slotted import replace
 from kvguard.units import format_seconds
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 STATUS_OF: Mapping[Outcome, int] = MappingProxyType(
     {Outcome.PASS: exit_status.MET, Outcome.FAIL: exit_status.MISSED, Outcome.UNKNOWN: exit_status.UNKNOWN}
 )
@@ -24,7 +26,7 @@ STATUS_OF: Mapping[Outcome, int] = MappingProxyType(
 def answer(
     verdict: Verdict,
     places: Sequence[Destination],
-    record: Path | None,
+    record: "Path | None",
     timed_out_after: float | None = None,
     page: TextIO | None = None,
 ) -> int:

@@ -1,12 +1,12 @@
 """`kvguard check`: judge a start by its log, and say so by the exit status."""
 
 import argparse
-from pathlib import Path
 
 from kvguard.cli.answer import answer
 from kvguard.cli.formats_flag import add_formats_flag, table_from
 from kvguard.cli.objective_flags import add_objective_flags, not_asked, slo_from
 from kvguard.cli.output import add_output_flags, destinations
+from kvguard.cli.paths import path
 from kvguard.cli.standard_streams import say
 from kvguard.cli.wait_flags import Until, add_wait_flags, waits
 from kvguard.render.formats import RENDERERS
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_formats_flag(parser)
     add_output_flags(parser, RENDERERS, details=True)
     parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="append the report as one line, for kvguard history"
+        "--record", type=path, metavar="FILE", help="append the report as one line, for kvguard history"
     )
     add_objective_flags(parser)
 

@@ -1,8 +1,9 @@
 """`--formats FILE`: a user's own rows for the table of formats."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kvguard.cli.paths import path
 
 if TYPE_CHECKING:
     from kvguard.lines.line_format import LineFormat
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 def add_formats_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag."""
-    parser.add_argument("--formats", type=Path, metavar="FILE", help="rows of your own for the table of formats")
+    parser.add_argument("--formats", type=path, metavar="FILE", help="rows of your own for the table of formats")
 
 
 def table_from(arguments: argparse.Namespace) -> "tuple[LineFormat, ...]":

@@ -2,8 +2,8 @@
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
+from kvguard.cli.paths import path
 from kvguard.slo.keys import KEYS, Key
 from kvguard.slo.objectives import DEFAULT_SEVERITIES, KINDS, Severity, Slo
 from kvguard.slo.quantities import read_value
@@ -33,7 +33,7 @@ _TITLES = {
 def add_objective_flags(parser: argparse.ArgumentParser, *, gate: bool = False) -> None:
     """Add `--slo` and a flag for each key; those of the gate only where there is one (`serve`)."""
     common = parser.add_argument_group("SLO", "a flag is its key of the SLO file with dashes, and overrides it")
-    common.add_argument("--slo", type=Path, metavar="FILE", help="SLO file, YAML or JSON")
+    common.add_argument("--slo", type=path, metavar="FILE", help="SLO file, YAML or JSON")
     common.add_argument("--strict", action="store_true", help="a warning fails the verdict as well")
     common.add_argument(
         "--warnings",

@@ -4,13 +4,16 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from kvguard.cli import paths
 from kvguard.cli.standard_streams import put
 from kvguard.errors import ConfigError, SourceError
 from kvguard.render.layout import Terminal
 from kvguard.slotted import dataclass, replace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WIDEST = 120
 """Columns beyond which text is hard to read."""
@@ -24,7 +27,7 @@ class Destination:
     """One format and the file it goes to; `None` is stdout."""
 
     form: str
-    path: Path | None
+    path: "Path | None"
     verbose: bool = False
 
 
@@ -37,7 +40,7 @@ def add_output_flags(parser: argparse.ArgumentParser, forms: Iterable[str], *, d
         metavar="NAME[=FILE]",
         help=f"{', '.join(forms)}; repeats, one of them without a file (default: text)",
     )
-    group.add_argument("--output", type=Path, metavar="FILE", help="where the format without a file goes")
+    group.add_argument("--output", type=paths.path, metavar="FILE", help="where the format without a file goes")
     if details:
         group.add_argument(
             "-v", "--verbose", action="store_true", help="text: every way out, the memory drawn, each engine"
@@ -67,14 +70,14 @@ _READ = ("logs", "log", "old", "new", "file", "slo", "baseline", "model_config")
 """Arguments that name what a command reads."""
 
 
-def keep_what_is_read(path: Path | None, arguments: argparse.Namespace) -> None:
+def keep_what_is_read(path: "Path | None", arguments: argparse.Namespace) -> None:
     """Hold a slip of the hand from destroying the only log of a failed start.
 
     Raises:
         ConfigError: what would be written is what is read.
     """
     read = [name for argument in _READ for name in _names(getattr(arguments, argument, None))]
-    if path is not None and any(_is_same(path, Path(name)) for name in read):
+    if path is not None and any(_is_same(path, paths.path(name)) for name in read):
         raise ConfigError(f"{path}: is read by this very command: name another file to write to")
 
 
@@ -84,20 +87,20 @@ def _names(value: object) -> list[str]:
     return [] if value is None else [str(value)]
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(one: "Path", other: "Path") -> bool:
     try:
         return one.samefile(other)
     except OSError:  # one of them is not there
         return False
 
 
-def _destination(text: str, output: Path | None, forms: tuple[str, ...], verbose: bool) -> Destination:
+def _destination(text: str, output: "Path | None", forms: tuple[str, ...], verbose: bool) -> Destination:
     form, named, file = text.partition("=")
     if form not in forms:
         raise ConfigError(f"--format {form}: no such format; there are {', '.join(forms)}")
     if named and not file:
         raise ConfigError(f"--format {text}: a file name belongs behind the =")
-    path = Path(file) if named else output
+    path = paths.path(file) if named else output
     if path is not None and not path.absolute().parent.is_dir():
         raise ConfigError(f"{path}: its folder does not exist: make it first")
     return Destination(form, path, verbose)
@@ -125,7 +128,7 @@ def write_reports(
             write_file(destination.path, render(destination.form, Terminal(UNKNOWN_WIDTH, verbose=destination.verbose)))
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: "Path", text: str) -> None:
     """Write a file anew; a step's summary is added to, since others write there as well.
 
     Raises:
@@ -139,7 +142,7 @@ def write_file(path: Path, text: str) -> None:
         raise SourceError(cannot_write(path, error)) from None
 
 
-def cannot_write(path: Path, error: OSError) -> str:
+def cannot_write(path: "Path", error: OSError) -> str:
     """Why a file cannot be written, in one line."""
     return f"{path}: cannot be written ({(error.strerror or str(error)).lower()}): name another file"
 

@@ -7,8 +7,6 @@ death costs time and nothing else.
 """
 
 import os
-import select
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +36,7 @@ def feed_whole(guard: Guard, name: str) -> None:
         SourceError: it cannot be read.
     """
     with opened(name) as descriptor:
-        scouts = MAX_SCOUTS if is_plain_file(descriptor) and _can_have_a_second_process() else 0
+        scouts = MAX_SCOUTS if is_plain_file(descriptor) and _ahead(descriptor) >= WORTH_BYTES and _has_company() else 0
         for block in content(name, descriptor):
             guard.feed(block)
             if scouts and _ahead(descriptor) >= WORTH_BYTES and (scout := guard.scout()) is not None:
@@ -46,8 +44,10 @@ def feed_whole(guard: Guard, name: str) -> None:
                 _feed_with(scout, guard, descriptor)
 
 
-def _can_have_a_second_process() -> bool:
-    """Whether it would run beside this one, and its number stay its own until this one has seen it end."""
+def _has_company() -> bool:
+    """Whether a second process would run beside this one, and its number stay its own until it was seen to end."""
+    import signal  # here and below: a short log does not pay for what only a scout needs
+
     return _processors() > 1 and signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN
 
 
@@ -99,6 +99,8 @@ def _sent(scout: Scout, descriptor: int, parts: range) -> Iterator[Callable[[], 
 
     The copy ends with the block, or with this process when it next has something to tell.
     """
+    import signal
+
     copy = receiving = None
     # an interrupt between the fork and the line that knows its number would leave the copy behind, and make it speak
     unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -125,7 +127,7 @@ def _sent(scout: Scout, descriptor: int, parts: range) -> Iterator[Callable[[], 
 def _look(scout: Scout, descriptor: int, parts: range, sending: int) -> None:
     """The copy's whole life. It ends without a word: nobody but the reader may clean up, write or speak."""
     try:
-        import pickle  # only who sends a scout pays for it
+        import pickle
 
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
@@ -154,6 +156,8 @@ def _received(receiving: int) -> _Part | None:
 
 
 def _read_exactly(receiving: int, size: int, until: float) -> bytes | None:
+    import select
+
     ready = select.poll()
     ready.register(receiving, select.POLLIN)
     data = b""

@@ -8,7 +8,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Protocol
 
 from kvguard.errors import SourceError
@@ -88,7 +87,7 @@ def refuse_what_is_no_log(shown: str, descriptor: int) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise SourceError(f"{shown}: {_ADVICE[errno.EISDIR]}")
     is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
-    if is_device and not os.isatty(descriptor) and status.st_rdev != Path(os.devnull).stat().st_rdev:
+    if is_device and not os.isatty(descriptor) and status.st_rdev != os.stat(os.devnull).st_rdev:  # noqa: PTH116 - see cli.paths
         raise SourceError(f"{shown}: is a device: name the log file")
 
 

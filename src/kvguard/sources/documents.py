@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvguard.errors import ConfigError, SourceError, UserError
@@ -11,6 +10,8 @@ from kvguard.slo.objectives import Slo
 from kvguard.slo.settings import Settings, slo_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kvguard.slo.baselines.baseline import Baseline
     from kvguard.startup.report import CapacityReport
 
@@ -25,7 +26,7 @@ LARGEST_SLO = 2**20
 """YAML takes seconds a MiB to read, and a sidecar reads its file again and again."""
 
 
-def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
+def read_text(path: "Path", largest: int = LARGEST_DOCUMENT) -> str:
     """The text of a small file, of at most that many bytes.
 
     Raises:
@@ -46,7 +47,7 @@ def read_text(path: Path, largest: int = LARGEST_DOCUMENT) -> str:
         raise SourceError(f"{path}: not a text file") from None
 
 
-def _await_writer(descriptor: int, path: Path) -> None:
+def _await_writer(descriptor: int, path: "Path") -> None:
     """Wait for what a shell puts in a file's place, `<(…)`; a named pipe into which nobody writes must hang nobody."""
     import select  # only here
 
@@ -57,7 +58,7 @@ def _await_writer(descriptor: int, path: Path) -> None:
     os.set_blocking(descriptor, True)
 
 
-def read_json(path: Path) -> Mapping[str, object]:
+def read_json(path: "Path") -> Mapping[str, object]:
     """A JSON object from a file.
 
     Raises:
@@ -79,13 +80,15 @@ def read_json(path: Path) -> Mapping[str, object]:
     return document
 
 
-def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
+def read_model_config(name: str, folder: "Path | str") -> Mapping[str, object]:
     """A model's config: the file, the folder of a model that holds it, or a public model's by name.
 
     Raises:
         SourceError, ConfigError: as `read_json`; a name that is neither a path nor known is a missing file.
     """
-    path = folder / name
+    from pathlib import Path
+
+    path = Path(folder) / name
     if not path.exists():
         from kvguard.kvcache.models import named_config, unknown_model  # loaded only where a model is named
 
@@ -97,7 +100,7 @@ def read_model_config(name: str, folder: Path) -> Mapping[str, object]:
     return read_json(path / "config.json" if path.is_dir() else path)
 
 
-def read_baseline(name: str, folder: Path) -> "Baseline":
+def read_baseline(name: str, folder: "Path | str") -> "Baseline":
     """What a start is held against: a baseline, a report or a log in a file, or what a Prometheus server holds.
 
     Raises:
@@ -108,10 +111,12 @@ def read_baseline(name: str, folder: Path) -> "Baseline":
         from kvguard.sources.prometheus import baseline_of_query  # the HTTP client only where a server is asked
 
         return baseline_of_query(name.removeprefix(PROMETHEUS))
+    from pathlib import Path
+
     from kvguard.slo.baselines.baseline import baseline_of  # comparing only where there is something to compare with
     from kvguard.slo.baselines.document import baseline_from
 
-    path = folder / name
+    path = Path(folder) / name
     if not _is_document(path):
         return baseline_of([read_log(str(path))])
     try:
@@ -137,7 +142,7 @@ def read_log(name: str) -> "CapacityReport":
     return guard.report
 
 
-def _is_document(path: Path) -> bool:
+def _is_document(path: "Path") -> bool:
     """Whether a file is one JSON document; a log is not, nor is one whose records are JSON, a line each."""
     if not path.is_file():
         return False
@@ -158,7 +163,7 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
+def read_slo(path: "Path | None", flags: Settings | None = None) -> Slo:
     """The SLO of a file, of flags, or of both; flags win. What a file names is looked for beside it.
 
     Raises:
@@ -176,6 +181,8 @@ def read_slo(path: Path | None, flags: Settings | None = None) -> Slo:
 
 def missing_files(text: str, name: str) -> tuple[str, ...]:
     """What is wrong with the files that a valid SLO file names, a line each."""
+    from pathlib import Path
+
     from kvguard.slo.file import read_settings
 
     try:
@@ -186,9 +193,9 @@ def missing_files(text: str, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _complete(settings: Settings, folders: Mapping[str, Path]) -> Slo:
+def _complete(settings: Settings, folders: "Mapping[str, Path]") -> Slo:
     model_config, baseline = settings.text("model_config"), settings.text("baseline")
-    here = Path()
+    here = os.curdir
     return slo_of(
         settings,
         None if model_config is None else read_model_config(model_config, folders.get("model_config", here)),
