@@ -53,6 +53,13 @@ def test_without_an_objective_it_says_so(capsys: Capture) -> None:
     assert capsys.readouterr().err == "kvguard: no objective is given: the start alone is judged\n"
 
 
+def test_a_log_that_cannot_be_read_is_told_alone(tmp_path: Path, capsys: Capture) -> None:
+    missing = tmp_path / "vllm.log"
+
+    assert main(["check", str(missing)]) == 2
+    assert capsys.readouterr().err == f"kvguard: {missing}: no such file\n"
+
+
 @pytest.mark.parametrize("more", [[], ["--min-concurrency", "1"], ["--max-request-share", "90%"]])
 def test_a_request_without_a_number_of_them_is_no_silent_pass(more: list[str], capsys: Capture) -> None:
     assert main(["check", RAG, "--prompt-tokens", "8000", *more]) == 0

@@ -159,6 +159,16 @@ def test_a_killed_process_is_a_failed_start(word):
     assert (start.phase, start.failure.kind) == (Phase.FAILED, FailureKind.KILLED)
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"), [(-9, FailureKind.KILLED), (-99, FailureKind.ENGINE_CRASH), (1, FailureKind.ENGINE_CRASH)]
+)
+def test_a_worker_that_sigkill_has_ended_was_killed(status, kind):
+    died = f"Worker proc VllmWorker-1 died unexpectedly (exit code: {status}), shutting down executor."
+    start = start_of(log(BOOT) + f"(EngineCore pid=40) ERROR 09-18 15:00:00 [multiproc_executor.py:314] {died}\n")
+
+    assert (start.phase, start.failure.kind) == (Phase.FAILED, kind)
+
+
 def test_an_offline_engine_is_ready_when_it_is_initialised():
     offline = BOOT.splitlines(keepends=True)[-1].replace("(EngineCore_DP0 pid={core}) ", "")
     sized = SIZED.replace("(EngineCore_DP0 pid={core}) ", "")

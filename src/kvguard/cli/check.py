@@ -36,10 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     places = destinations(arguments, RENDERERS)
     slo, table = slo_from(arguments), table_from(arguments)
-    if not arguments.quiet and (unasked := not_asked(slo)):
-        say(f"kvguard: {unasked}")
+    unasked = None if arguments.quiet else not_asked(slo)
     if not waits(arguments):
-        return answer(read_whole(arguments.logs, slo, table), places, arguments.record)
+        verdict = read_whole(arguments.logs, slo, table)
+        _say_unasked(unasked)  # a log that cannot be read is told alone
+        return answer(verdict, places, arguments.record)
+    _say_unasked(unasked)
     from kvguard.cli.following import follow
     from kvguard.cli.progress import Progress
     from kvguard.cli.records import last_ready
@@ -47,3 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     progress = Progress(arguments.quiet, last_ready(arguments.record))
     waited = follow(arguments.logs, slo, arguments.until or Until.READY, arguments.timeout, progress, table)
     return answer(waited.verdict, places, arguments.record, arguments.timeout if waited.timed_out else None)
+
+
+def _say_unasked(unasked: str | None) -> None:
+    if unasked:
+        say(f"kvguard: {unasked}")

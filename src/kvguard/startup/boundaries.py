@@ -45,7 +45,7 @@ TROUBLE = (
     events.LineUnrecognized,
 )
 """What no start goes on by."""
-EXCLUSIVE = {FailureKind.NO_KV_MEMORY, FailureKind.KV_CACHE_TOO_SMALL, FailureKind.OOM}
+EXCLUSIVE = frozenset({FailureKind.NO_KV_MEMORY, FailureKind.KV_CACHE_TOO_SMALL, FailureKind.OOM})
 """Kinds of failure of which a process has one."""
 _NO_BEGINNING = (events.ShutdownBegan, events.LineUnrecognized)
 _ONCE_PER_ENGINE = ("blocks-device-and-cpu", "kv-cache-size-and-concurrency")

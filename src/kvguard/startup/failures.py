@@ -41,6 +41,7 @@ _NOT_STARTED = frozenset(
 _HARMLESS_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "WARN"})
 """Levels at which the words of a failure are advice, and the start goes on."""
 _RAISED = r"[A-Za-z_][\w.]*+(?:(?<=Error)|(?<=Exception)|(?<=Interrupt))"
+_BY_SIGKILL = r"exit code: -9\b"
 _INVALID = ("ValidationError", "validation error")
 _SILENT = ("SystemExit", "KeyboardInterrupt", "BrokenPipeError", "CancelledError", "asyncio.exceptions.CancelledError")
 
@@ -102,7 +103,7 @@ def message_of(event: Event) -> str:
 
 def _take_process(state: StartState, event: ProcessFailed) -> None:
     """A process has given up: for the exception that was raised before, if one was, else for one that will follow."""
-    kind = FailureKind.KILLED if "exit code: -9" in event.message else FailureKind(event.kind)
+    kind = FailureKind.KILLED if compiled(_BY_SIGKILL).search(event.message) else FailureKind(event.kind)
     cause = state.exception
     if cause is None:
         _replace(state, FailureState(kind, redact(event.message), event.origin.line, unexplained=True))

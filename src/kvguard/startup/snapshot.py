@@ -46,7 +46,7 @@ def freeze(state: StartState, source: str, history: Sequence[StartSummary], star
         lines = {**own, **lines}
     engines = tuple(engine for engine, _ in told)
     figures: dict[str, Any] = {"memory": _memory(state, lines), "max_model_len": _max_model_len(state, lines)}
-    quoted = set(lines.values())  # now every helper has told its lines
+    quoted = set(lines.values())  # every function above has told its lines by now
     return Start(
         **_configuration(state),
         **_course(state, source),
