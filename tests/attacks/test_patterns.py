@@ -10,9 +10,11 @@ import pytest
 import regex
 
 import kvguard
+from kvguard.lines.formats import FORMATS
 from kvguard.lines.prefixes import PREFIXES
 from kvguard.lines.tags import TAGS
 from tests.attacks.worst_cases import worst_cases
+from tests.lines.possessive import starved
 from tests.lines.step_counter import StepCounter
 
 FLAGS = re.IGNORECASE | re.VERBOSE | re.DOTALL
@@ -99,3 +101,18 @@ def test_what_backtracks_is_seen(pattern: str) -> None:
     costs = [steps(StepCounter(pattern, 0, BOUND), True, *case) for case in worst_cases(pattern, 0)]
 
     assert not all(map(linear, costs))
+
+
+EVERY_PATTERN = {name: (used.pattern, used.flags) for name, used in PATTERNS.items()} | {
+    f"row {row.name}": (row.pattern, 0) for row in FORMATS
+}
+
+
+def test_no_possessive_repeat_eats_what_must_follow_it() -> None:
+    assert {name: found for name, used in EVERY_PATTERN.items() if (found := starved(*used))} == {}
+
+
+def test_one_that_does_would_be_seen() -> None:
+    assert starved(r"serving\w*+|\w*+(?:tool|reasoning)_parser") == ["t", "r"]
+    assert starved(r"[^ ]*+(?: x)?y") == ["y"]
+    assert starved(r"\d++\.\d|[^)]*+\)|\S*+ ") == []

@@ -96,3 +96,19 @@ def test_a_check_needs_no_more_memory_for_a_large_log(tmp_path: Path) -> None:
     script = f'ulimit -v {64 * 1024}; exec "$0" -m kvguard check "$1" --min-concurrency 2 -q'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(log)], capture_output=True, env=ENVIRON, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_thread_that_is_still_at_work_does_not_see_the_interpreters_end() -> None:
+    """A web framework's native code that is being loaded aborts there, or never ends."""
+    program = (
+        "import atexit, threading, time; from kvguard import cli\n"
+        "def main(words):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "    print('answer', end='')\n"
+        "    return 7\n"
+        "cli.main = main; atexit.register(print, 'the end'); cli.entry_point()"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], env=ENVIRON, capture_output=True, text=True, timeout=30)
+
+    assert (done.returncode, done.stdout, done.stderr) == (7, "answer", "")

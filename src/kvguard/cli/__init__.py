@@ -5,6 +5,7 @@ line of help stands in `COMMANDS`, so that the list of commands costs no import.
 """
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -58,8 +59,24 @@ def entry_point() -> None:
         say("kvguard: out of memory: nothing was judged; a check takes 25 MiB")
     except Exception:
         sys.excepthook(*sys.exc_info())
-    gc.freeze()  # likewise at the interpreter's end, which would look three times through all that was loaded
-    sys.exit(status)
+    _end(status)
+
+
+def _end(status: int) -> None:
+    """End the process; at once where a thread is still at work: native code in it may not outlive the interpreter.
+
+    A sidecar that is ended while it imports its web framework was killed by SIGABRT, or hung.
+    """
+    threading = sys.modules.get("threading")
+    if threading is None or threading.active_count() == 1:
+        gc.freeze()  # as at the beginning: the interpreter's end would look three times through all that was loaded
+        sys.exit(status)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody hears it
+            continue
+    os._exit(status)
 
 
 def _dispatch(words: list[str]) -> int:

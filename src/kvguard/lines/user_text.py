@@ -22,7 +22,7 @@ USER_TEXT_FILES = frozenset(
 """Source files whose records repeat prompts, model names or other text of a client."""
 OF_REQUESTS_AND_OF_THE_ENGINE = "async_llm_engine.py"
 """Tells of requests at INFO, and at ERROR of its engine's end."""
-_USER_TEXT_STEMS = r"serving\w*+|\w*+(?:tool|reasoning)_parser|\w*+_engine_client"
+_USER_TEXT_STEMS = r"serving\w*+|\w*(?:tool|reasoning)_parser|\w*_engine_client"
 
 
 def prints_user_text(file: str | None, level: str | None) -> bool:
