@@ -15,12 +15,12 @@ SHELLS = ["sh", "bash"]
 FORWARDED = ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"]
 
 REPORTS_SIGNALS = f"""
-import signal, sys
+import os, signal, sys
 def told(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    os.write(1, (signal.Signals(number).name + "\\n").encode())  # print is in the way of a print that it interrupts
 for name in {FORWARDED!r}:
     signal.signal(getattr(signal, "SIG" + name), told)
-print("up", flush=True)
+os.write(1, b"up\\n")
 sys.stdin.close()
 while True:
     signal.pause()

@@ -65,17 +65,16 @@ def entry_point() -> None:
 def _end(status: int) -> None:
     """End the process; at once where a thread is still at work: native code in it may not outlive the interpreter.
 
-    A sidecar that is ended while it imports its web framework was killed by SIGABRT, or hung.
+    A sidecar that was ended while it imports its web framework died of SIGABRT.
     """
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:
         gc.freeze()  # as at the beginning: the interpreter's end would look three times through all that was loaded
         sys.exit(status)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):  # nobody hears it
-            continue
+    from contextlib import suppress
+
+    with suppress(OSError, ValueError):  # nobody hears it
+        sys.stdout.flush()  # stderr holds nothing back, and a reader that is stuck would hold us
     os._exit(status)
 
 

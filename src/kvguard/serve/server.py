@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import uvicorn
 
@@ -102,10 +103,15 @@ async def _serve(reader: Reader, listening: socket.socket, build: Build, write: 
             gc.freeze()
             gc.collect()  # what is left is little, and a full collection comes the sooner for it
             gc.set_threshold(*GARBAGE)
-            loop.call_soon_threadsafe(probes.open, app)
         except BaseException as error:
             failure.append(error)
-            loop.call_soon_threadsafe(server.end)
+            tell(server.end)
+        else:
+            tell(partial(probes.open, app))
+
+    def tell(what: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile, and the loop with it
+            loop.call_soon_threadsafe(what)
 
     # a daemon: an end that is asked for meanwhile need not wait for an import
     threading.Thread(target=build_app, name="build", daemon=True).start()
