@@ -143,7 +143,7 @@ def _printed(text: str, scale: float, least_decimals: int = 0) -> Printed:
     return Printed(round(float(digits) * scale) if scale > 1 else float(digits), 0.5 * 10**-decimals * scale)
 
 
-_UNITS = {"B": 1, "bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def _sized(text: str) -> Printed:

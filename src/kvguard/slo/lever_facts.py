@@ -15,16 +15,14 @@ from kvguard.slo.fit_by_model import Explained
 from kvguard.slo.layer_evidence import is_hybrid, one_kind_because
 from kvguard.slo.objectives import Severity, Slo, Workload
 from kvguard.slo.pools import Pools
-from kvguard.slo.refusal import cache_there, share_with_rounding
+from kvguard.slo.refusal import HALF_DIGIT, cache_there, share_with_rounding
 from kvguard.slo.served_model import ServedModel
 from kvguard.slo.startup_checks import observe_startup
 from kvguard.slotted import replace
 from kvguard.startup.graphs import graphs_counted
 from kvguard.startup.report import Capacity, Start
-from kvguard.units import GIB, Interval
+from kvguard.units import Interval
 
-_HALF_DIGIT = 0.005 * GIB
-"""Half of the last place of a figure in GiB with two decimals: what a memory part's line hides."""
 _GIVEN_DEFAULT = "auto"
 _NO_CAP = 1 << 20
 """Sequences that no scheduler is asked to run at once."""
@@ -219,4 +217,4 @@ def _one_kind(start: Start, engine: Capacity, workload: Workload | None) -> bool
 
 
 def _printed(count: int | None) -> Interval | None:
-    return None if count is None else Interval(count - _HALF_DIGIT, count + _HALF_DIGIT)
+    return None if count is None else Interval(count - HALF_DIGIT, count + HALF_DIGIT)

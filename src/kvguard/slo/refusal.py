@@ -13,8 +13,8 @@ OF_THE_CACHE = frozenset({FailureKind.KV_CACHE_TOO_SMALL, FailureKind.NO_KV_MEMO
 """Failures whose bytes are the KV cache's; those of any other are of the whole device, or of one allocation in it."""
 
 
-_HALF_DIGIT = 0.005 * GIB
-"""Half of the last place of a size in a failure's message."""
+HALF_DIGIT = 0.005 * GIB
+"""Half of the last place of a size in GiB with two decimals, in bytes: what a printed one hides."""
 
 
 def cache_there(failure: Failure | None) -> int | None:
@@ -43,8 +43,8 @@ def share_with_rounding(failure: Failure) -> Interval | None:
     share, there = share_of_one_request(failure), cache_there(failure)
     if share is None or there is None or not failure.needed_bytes:
         return None if share is None else Interval.exact(share)
-    low, high = max(there - _HALF_DIGIT, 0), max(there + _HALF_DIGIT, 0)
-    return Interval(low / (failure.needed_bytes + _HALF_DIGIT), min(high / (failure.needed_bytes - _HALF_DIGIT), 1.0))
+    low, high = max(there - HALF_DIGIT, 0), max(there + HALF_DIGIT, 0)
+    return Interval(low / (failure.needed_bytes + HALF_DIGIT), min(high / (failure.needed_bytes - HALF_DIGIT), 1.0))
 
 
 class RanOut(Enum):
@@ -69,7 +69,7 @@ def shortfall(failure: Failure) -> Interval | None:
     needed, there = failure.needed_bytes, failure.available_bytes
     if needed is None or there is None or needed < there:
         return None  # an allocator may refuse what would fit, for it must lie in one piece
-    return Interval(needed - there - 2 * _HALF_DIGIT, needed - there + 2 * _HALF_DIGIT)
+    return Interval(needed - there - 2 * HALF_DIGIT, needed - there + 2 * HALF_DIGIT)
 
 
 class FreeShare(NamedTuple):
@@ -85,8 +85,8 @@ def free_share(start: Start, failure: Failure) -> FreeShare | None:
     total, short, asked = start.memory.total_gpu, shortfall(failure), failure.needed_bytes
     if total is None or short is None or asked is None:
         return None
-    share = start.memory.utilization or (asked - _HALF_DIGIT) / (total + _HALF_DIGIT)
-    free = floor((share - short.high / (total - _HALF_DIGIT)) * 100 + 1e-9) / 100
+    share = start.memory.utilization or (asked - HALF_DIGIT) / (total + HALF_DIGIT)
+    free = floor((share - short.high / (total - HALF_DIGIT)) * 100 + 1e-9) / 100
     taken = (share - free) * total
     return FreeShare(free, asked - taken, taken) if free > 0 and asked > taken else None
 

@@ -133,11 +133,10 @@ def read_log(name: str) -> "CapacityReport":
         SourceError: it cannot be read.
     """
     from kvguard.guard import Guard
-    from kvguard.sources.blocks import read_blocks
+    from kvguard.sources.ahead import feed_whole
 
     guard = Guard(source=name)
-    for block in read_blocks(name):
-        guard.feed(block)
+    feed_whole(guard, name)
     guard.end()
     return guard.report
 

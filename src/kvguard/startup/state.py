@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from kvguard import events
 from kvguard.events import Event, Origin, Printed, Role, ShutdownBegan, StatsLogged
 from kvguard.lines.secrets import redact
-from kvguard.lines.stamps import YEAR, elapsed
+from kvguard.lines.stamps import DAY, YEAR, elapsed
 from kvguard.slotted import dataclass, field
 from kvguard.startup.report import SETTLED, FailureKind, Phase
 
@@ -38,7 +38,7 @@ MAX_QUOTES = 256
 LONGEST_QUOTE = 400
 LONGEST_BUFFER = 600.0
 """Seconds by which a line may stand behind later ones."""
-LONGEST_START = 86400.0
+LONGEST_START = DAY
 """Seconds by which the beginning of a start can lie before its other lines."""
 
 T = TypeVar("T")

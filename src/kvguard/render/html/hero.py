@@ -38,10 +38,10 @@ OUTCOME_WORDS: Mapping[Outcome, str] = MappingProxyType(
 _SIGNS: Mapping[Outcome, str] = MappingProxyType({Outcome.PASS: "✓", Outcome.FAIL: "✕", Outcome.UNKNOWN: "?"})
 
 
-def outcome_mark(outcome: Outcome) -> Markup:
-    """The outcome as a sign and a word, never as a colour alone."""
+def outcome_mark(outcome: Outcome, word: str = "") -> Markup:
+    """The outcome as a sign and a word (its own, or another one), never as a colour alone."""
     sign = element("span", _SIGNS[outcome], class_="sign", aria_hidden="true")
-    return element("span", sign, " ", OUTCOME_WORDS[outcome], class_=f"mark {outcome}")
+    return element("span", sign, " ", word or OUTCOME_WORDS[outcome], class_=f"mark {outcome}")
 
 
 def colour_of(verdict: Verdict, live: Live | None) -> Outcome:
@@ -63,12 +63,12 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
     told = said_live(first) if live else first.message
     colour = colour_of(verdict, live)
     closed = live is not None and colour is not verdict.outcome
-    mark, headline = (_closed(colour), live.gate_why) if live and closed else (outcome_mark(verdict.outcome), told)
+    headline = live.gate_why if live and closed else told
     return element(
         "section",
         element(
             "h1",
-            mark,
+            outcome_mark(colour, CLOSED if closed else ""),
             element("span", " – ", class_="unseen"),
             element("span", prose(_sentence(headline)), class_="headline"),
             id="verdict",
@@ -82,11 +82,6 @@ def judged(verdict: Verdict, live: Live | None) -> Markup:
         class_=f"hero {colour}",
         aria_labelledby="verdict",
     )
-
-
-def _closed(colour: Outcome) -> Markup:
-    sign = element("span", _SIGNS[colour], class_="sign", aria_hidden="true")
-    return element("span", sign, " ", CLOSED, class_=f"mark {colour}")
 
 
 def shown_only(report: CapacityReport, why: Reason | None) -> Markup:

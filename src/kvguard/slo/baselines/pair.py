@@ -95,7 +95,7 @@ class Pair:
 
     def crossed(self, release: Release) -> bool:
         """Whether the older start is of a version before that release, and the newer one is not."""
-        old, new = _release(self.old), _release(self.new)
+        old, new = told_release(self.old.vllm_version), told_release(self.new.vllm_version)
         return old is not None and new is not None and old < release <= new
 
 
@@ -106,12 +106,8 @@ def _utilization(baseline: Baseline) -> object:
 
 
 def _default_share(baseline: Baseline) -> float | None:
-    release = _release(baseline)
+    release = told_release(baseline.vllm_version)
     return None if release is None else default_utilization(release)
-
-
-def _release(baseline: Baseline) -> Release | None:
-    return told_release(baseline.vllm_version)
 
 
 def _last_part(model: object) -> str:
